@@ -29,11 +29,13 @@ const CAPGET: usize = 125;
 const CAPSET: usize = 126;
 
 pub const EAGAIN: i32 = 11;
+pub const EBUSY: i32 = 16;
 pub const EEXIST: i32 = 17;
 pub const ETIMEDOUT: i32 = 110;
 pub const DONTFORK: u32 = 10;
 pub const NOHUGEPAGE: u32 = 15;
 pub const DONTDUMP: u32 = 16;
+pub const POPULATE_WRITE: u32 = 23;
 pub const DONTNEED_LOCKED: u32 = 24;
 const EMFILE: i32 = 24;
 /// Set if descriptors were sent for which the table had no number.
@@ -228,9 +230,17 @@ pub fn ring(bell: i32) {
     let _ = unsafe { call!(WRITE, bell, &raw const one, 8) };
 }
 
-pub fn make_readable(at: usize, len: usize) -> Result<usize, Errno> {
+/// Moves what lies aside back to where it was. The mapping that was left there goes.
+pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
+    // MAYMOVE, FIXED.
+    // SAFETY: `aside` is the agent's own by now; what is at `to` is the keeper's to decide.
+    unsafe { call!(MREMAP, aside, len, len, 1 | 2, to) }
+}
+
+/// Sets rights (`PROT_` bits).
+pub fn set_rights(at: usize, len: usize, prot: u32) -> Result<usize, Errno> {
     // SAFETY: called with the agent's own mappings only.
-    unsafe { call!(MPROTECT, at, len, 1) }
+    unsafe { call!(MPROTECT, at, len, prot) }
 }
 
 pub fn unmap(at: usize, len: usize) {

@@ -8,6 +8,10 @@ use crate::{arch, calls};
 use core::sync::atomic::Ordering::{Acquire, SeqCst};
 
 const PAGE: usize = PAGE_BYTES as usize;
+/// `PROT_READ | PROT_WRITE`.
+const READ_WRITE: u32 = 3;
+/// How often a move of one page is tried while the kernel says that it could not tell yet.
+const MOST_TRIES: u32 = 1000;
 
 /// A range of the agent to which pages are moved.
 #[derive(Clone, Copy)]
@@ -138,8 +142,13 @@ impl Agent<'_> {
                 self.exiting = true;
                 (0, 0)
             }
-            Action::TakeAside { src, len, slot } => {
-                plain(self.take_aside(src as usize, len as usize, slot as usize))
+            Action::TakeAside { src, len, slot, staging } => {
+                plain(self.take_aside(src as usize, len as usize, slot, staging))
+            }
+            Action::PutBack { aside, len, dst, prot } => {
+                let (aside, len) = (aside as usize, len as usize);
+                let ready = calls::set_rights(aside, len, prot);
+                plain(ready.and_then(|_| calls::move_back(aside, len, dst as usize)))
             }
         }
     }
@@ -249,20 +258,69 @@ impl Agent<'_> {
         Ok(address)
     }
 
-    fn take_aside(&mut self, src: usize, len: usize, slot: usize) -> Result<usize, Errno> {
+    fn take_aside(&mut self, src: usize, len: usize, slot: u64, id: u32) -> Result<usize, Errno> {
         let aside = calls::reserve(self.neighbour(STAGINGS), len)?;
-        let moved =
-            calls::move_aside(src, len, aside).and_then(|_| calls::make_readable(aside, len));
-        if let Err(error) = moved {
+        if let Err(error) = calls::move_aside(src, len, aside) {
             calls::unmap(aside, len);
             return Err(error);
         }
-        let data = self.post.mailbox + DATA_OFFSET + slot * PAGE;
-        // SAFETY: `validate` checked the slots; the range aside is mapped readable for exactly
-        // `len` bytes, and the program is not told of it.
-        unsafe { arch::copy(data as *mut u8, aside as *const u8, len) };
+        let pages = (len / PAGE) as u64;
+        if calls::set_rights(aside, len, READ_WRITE).is_err() {
+            return Ok(aside);
+        }
+        for page in 0..pages {
+            if !self.move_from_aside(aside, id, page) {
+                self.move_to_aside(aside, id, page + 1);
+                return Ok(aside);
+            }
+        }
+        self.copy_out(id, 0, pages, slot);
+        self.drop_run(id, 0, pages)?;
         calls::unmap(aside, len);
-        Ok(len / PAGE)
+        Ok(pages as usize)
+    }
+
+    /// Moves a page that lies aside into a staging. False if the kernel refuses that.
+    fn move_from_aside(&mut self, aside: usize, id: u32, page: u64) -> bool {
+        let at = aside + page as usize * PAGE;
+        let mut is_own = false;
+        for _ in 0..MOST_TRIES {
+            match self.move_out(at as u64, PAGE_BYTES, id, page) {
+                (_, 0) => return true,
+                (_, calls::EAGAIN) => {}
+                // A fork shares it, or it is pinned. What is shared becomes a page of its own.
+                (_, calls::EBUSY) if !is_own => {
+                    is_own = true;
+                    if calls::advise(at, PAGE, calls::POPULATE_WRITE).is_err() {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Moves the first pages of a staging to where they lay aside: of the last one it is not known
+    /// whether the kernel moved it, since it may do so without counting it.
+    fn move_to_aside(&mut self, aside: usize, id: u32, pages: u64) {
+        let uffd = self.post.program_uffd;
+        for page in 0..pages {
+            let (from, to) = (self.staging(id).address, aside);
+            let offset = page as usize * PAGE;
+            // Every other answer means that it is aside: moved uncounted, or never elsewhere. Were it
+            // not, it would be nowhere, which ends the run before the program reads it.
+            while calls::move_pages(
+                uffd,
+                (to + offset) as u64,
+                (from + offset) as u64,
+                PAGE_BYTES,
+                false,
+            )
+            .1 == calls::EAGAIN
+            {}
+            self.staging(id).present &= !bits(page, 1);
+        }
     }
 
     /// Where the mapping of this number should lie.

@@ -39,7 +39,7 @@ impl Ops {
 
     fn op(&mut self) -> Op {
         Op {
-            kind: self.below(18) as u32,
+            kind: self.below(19) as u32,
             flags: if self.below(8) == 0 { self.next() as u32 } else { self.below(10) as u32 },
             addr: self.number(),
             len: self.number(),
@@ -90,9 +90,15 @@ fn assert_within(action: Action, limits: &Limits) {
         Action::Lock { addr, len, .. } => user(addr, len),
         Action::LockAll { flags } => assert_ne!(flags & 4, 0, "never filled at once"),
         Action::Map { flags, .. } => assert_ne!(flags & 0x20, 0, "of files by the program only"),
-        Action::TakeAside { src, len, slot } => {
+        Action::TakeAside { src, len, slot, staging } => {
             user(src, len);
             inside(slot, len / PAGE_BYTES, SLOTS);
+            inside(0, len / PAGE_BYTES, have(staging));
+        }
+        Action::PutBack { aside, len, dst, prot } => {
+            user(aside, len);
+            user(dst, len);
+            assert!(prot < 8);
         }
     }
 }
@@ -100,7 +106,7 @@ fn assert_within(action: Action, limits: &Limits) {
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
     let mut random = Ops(Random::new(1));
-    let mut accepted = [0_u32; 17];
+    let mut accepted = [0_u32; 18];
     for round in 0..2_000_000 {
         let limits = random.limits();
         let op = if round % 4 == 0 {
@@ -136,7 +142,7 @@ fn what_the_keeper_says_is_what_the_agent_hears() {
         } else {
             let index = random.below(have);
             let pages = 1 + random.below(have - index);
-            match random.below(11) {
+            match random.below(12) {
                 0 => Action::MoveOut { src: addr, len: pages * PAGE_BYTES, staging, index },
                 1 => {
                     let slot = random.below(SLOTS - pages + 1);
@@ -160,7 +166,12 @@ fn what_the_keeper_says_is_what_the_agent_hears() {
                 },
                 5 => {
                     let slot = random.below(SLOTS - pages + 1);
-                    Action::TakeAside { src: addr, len: pages * PAGE_BYTES, slot }
+                    Action::TakeAside { src: addr, len: pages * PAGE_BYTES, slot, staging }
+                }
+                10 => {
+                    let dst = random.below(1 << 40) * PAGE_BYTES;
+                    let prot = random.below(8) as u32;
+                    Action::PutBack { aside: addr, len: pages * PAGE_BYTES, dst, prot }
                 }
                 _ => Action::Exit,
             }

@@ -142,7 +142,7 @@ fn a_key_is_made_once_and_holds_nothing_secret() {
     assert_eq!(key["public"].as_str().map(str::len), Some(64));
     assert_eq!(key.as_object().map(|all| all.len()), Some(4), "{text}");
     let mode = fs::metadata(&file).expect("the key").permissions().mode();
-    assert_eq!(mode & 0o137, 0o004 & mode, "nobody else may write it: {mode:o}");
+    assert_eq!(mode & 0o137, 0o004 & mode, "no other user may write it: {mode:o}");
 
     // It is refused before a passphrase is asked for: this file of one is not there.
     let again = run(&["lock", "--make-key", &file, "--passphrase-file", "/nonexistent/passphrase"]);

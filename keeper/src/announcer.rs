@@ -84,14 +84,14 @@ impl Announcer<'_> {
             secrets::pass();
             let (can_receive, is_over) = poll::readable(&self.listener, patience);
             secrets::pass();
-            if can_receive {
-                for call in self.receive_all()? {
-                    self.hear(call)?;
-                }
-            } else if is_over {
+            if !can_receive && is_over {
                 return Ok(());
             }
+            let received = if can_receive { self.receive_all()? } else { Vec::new() };
+            // Those that wait first: a thread that makes one call after the other would be the next
+            // each time.
             self.ask_again()?;
+            received.into_iter().try_for_each(|call| self.hear(call))?;
             self.undisturbed.retain_mut(|fork| !fork.is_over());
         }
     }
@@ -117,7 +117,13 @@ impl Announcer<'_> {
     fn ask_again(&mut self) -> Result<(), Stop> {
         for call in std::mem::take(&mut self.waiting) {
             if let Home::Space(space) = self.known_home(call.tid) {
-                self.pager.events().check_in_flight(&space, &mut |other| has_left(other))?;
+                let pager = self.pager;
+                // One that is received from the same thread has not begun: that thread has left the
+                // one before.
+                let has_left = &mut |other: &InFlight| {
+                    pager.received.lock().contains(&other.tid) || has_left(other, TIME_TO_STOP)
+                };
+                pager.events().check_in_flight(&space, has_left)?;
             }
             self.hear(call)?;
         }
@@ -435,13 +441,17 @@ fn works_for_us(tid: i32) -> bool {
     procfs::tracer(tid).is_some_and(process::is_own_thread)
 }
 
-/// Whether the thread of a call has left it.
-pub(crate) fn has_left(call: &InFlight) -> bool {
+/// Whether the thread of a call has left it. A thread that has been running for `time_to_stop`
+/// since it was let through is stopped, to find out.
+pub(crate) fn has_left(call: &InFlight, time_to_stop: Duration) -> bool {
     match call.has_left() {
         Some(true) => true,
         // A stopped thread is at the exit of the call, though /proc still shows the call.
-        Some(false) => matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)) | None),
-        None if call.since.elapsed() < TIME_TO_STOP => false,
+        Some(false) => {
+            let is_stopped = matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)));
+            is_stopped || procfs::is_gone(call.tid)
+        }
+        None if call.since.elapsed() < time_to_stop => false,
         None => {
             // A thread that could be stopped has reached the exit of its call.
             let mut hold = Hold::running_thread(call.tid, call.tid);

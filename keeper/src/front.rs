@@ -13,6 +13,7 @@ use crate::sys::own_limits::in_words;
 use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs;
 use crate::sys::sched;
+use crate::sys::shortage::Spare;
 pub(crate) use signals::Before;
 use signals::{Forwarding, Signals};
 use stall::Stall;
@@ -62,6 +63,7 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     let elders = procfs::children(std::process::id() as i32);
     process::control(libc::PR_SET_CHILD_SUBREAPER, 1)?;
     let signals = Signals::take()?;
+    let spare = Spare::set_aside()?;
     let (report_in, report_out) = pipe()?;
     let (pid_in, pid_out) = pipe()?;
     let pid_in = File::from(pid_in);
@@ -84,6 +86,8 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     let mut stall = Stall::new(keeper);
     let mut report = Report::new(File::from(report_in))?;
     let end = attend(keeper, &signals, &mut told, &mut report, &mut stall, &elders);
+    // The keeper's descriptors stay open in the table that this process shares with it.
+    drop(spare);
     let reported = report.outcome();
     // A keeper that says how the run ended, and then exits, has killed all that was its own before.
     if reported.is_none() || end != ChildEnd::Exited(0) {
@@ -267,7 +271,9 @@ pub(crate) fn kill_descendants(but: &[i32]) {
     loop {
         while process::reap(0).is_some() {}
         let Some(first) = kill_once(but) else {
-            if procfs::living_branches().iter().all(|pid| but.contains(pid)) {
+            // While the list cannot be read, some may live.
+            if procfs::living_branches().is_ok_and(|left| left.iter().all(|pid| but.contains(pid)))
+            {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -11,8 +11,8 @@ use crate::held_output::HeldOutput;
 use crate::hiding;
 use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
-use crate::pager::Pager;
 use crate::pager::healing::Healing;
+use crate::pager::{Pager, Stop};
 use crate::panics;
 use crate::pause::Pause;
 use crate::program::{self, Waiting};
@@ -22,6 +22,7 @@ use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
+use crate::sys::shortage::{self, Spare};
 use crate::sys::{own_limits, pagemap, process, sched};
 use crate::watch::{Policy, Watcher};
 use casemate_pages::Verification;
@@ -139,6 +140,9 @@ fn start(
         pager.healing = Healing::with(physical_address);
     }
     let pager = Arc::new(pager);
+    let spare = Spare::set_aside().map_err(internal("setting descriptors aside"))?;
+    let ending = Arc::clone(&pager);
+    shortage::ends_the_run(spare, move |what| ending.stop(Stop::Internal(what)));
     if let Some(view) = view {
         adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;
     }

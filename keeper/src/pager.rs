@@ -13,6 +13,8 @@
 
 mod account;
 pub mod agent;
+mod aside;
+mod asked;
 pub mod clear_pages;
 pub mod events;
 pub mod evict;

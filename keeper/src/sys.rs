@@ -11,6 +11,7 @@ pub mod process;
 pub mod procfs;
 pub mod sched;
 pub mod seccomp;
+pub mod shortage;
 pub mod socket;
 pub mod uffd;
 

@@ -67,6 +67,9 @@ const TICKS_PER_NOTE: u64 = 32;
 /// Room that is kept free, as a multiple of the largest recent growth between two looks. A look may
 /// come late, and a program is stopped when half of this room is left.
 const EXPECTED_GROWTHS: u64 = 4;
+/// A thread in a call that pages and faults wait for is stopped if it runs for longer, to find out
+/// whether it has left that call.
+const TIME_TO_STOP: Duration = Duration::from_millis(1);
 /// The longest time that the watcher evicts before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
@@ -439,7 +442,9 @@ impl Watcher {
         let is_free = || space.state.try_lock_for(SURVEY_PATIENCE).is_some();
         if space.wants_call_over.load(Relaxed) && is_free() {
             space.wants_call_over.store(false, Relaxed);
-            let asked = self.pager.events().check_in_flight(space, &mut |call| has_left(call));
+            let asked = self.pager.events().check_in_flight(space, &mut |call| {
+                self.pager.received.lock().contains(&call.tid) || has_left(call, TIME_TO_STOP)
+            });
             self.pager.or_stop(asked)?;
         }
         Ok(())

@@ -40,7 +40,7 @@ pub const MAILBOX_BYTES: usize = DATA_OFFSET + (SLOTS * PAGE_BYTES) as usize;
 /// First eight bytes of a mailbox.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CASEHAND");
 /// Changes with every change of this module that the other side would notice.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 const _: () = assert!(OPS_OFFSET + OPS * OP_BYTES <= DATA_OFFSET);
 const _: () = assert!(core::mem::size_of::<Header>() <= OPS_OFFSET);

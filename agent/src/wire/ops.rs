@@ -236,10 +236,13 @@ pub enum Action {
     /// Ends the agent after it replied to this request.
     Exit,
     /// Takes pages out of a mapping that no staging fits (one that may not be written): moves them
-    /// aside with `mremap(MREMAP_DONTUNMAP)`, copies them to data slots and gives them up. The
-    /// result is the number of pages copied. The program's userfaultfd raises a remap and an unmap
-    /// event for the place aside, and a fault for each page that was not there, which the keeper
-    /// must serve before the op can end.
+    /// aside with `mremap(MREMAP_DONTUNMAP)`, makes them writable there, moves them on into a
+    /// staging as [`Action::MoveOut`] does, copies them to data slots and gives them up. The result
+    /// is the number of pages copied. If the kernel refuses one, as it does while the page is
+    /// pinned for I/O and may change still, all of them stay aside, and the result is their address
+    /// there: [`Action::PutBack`] takes them back. The program's userfaultfd raises a remap event
+    /// for the place aside and an unmap event when that is given up, which the keeper must read
+    /// before the op can end.
     TakeAside {
         /// Address in the program.
         src: u64,
@@ -247,6 +250,20 @@ pub enum Action {
         len: u64,
         /// First data slot.
         slot: u64,
+        /// Which staging; its first pages are used.
+        staging: u32,
+    },
+    /// Moves what [`Action::TakeAside`] left aside back to where it was, with these rights. The
+    /// program's userfaultfd raises unmap events for both places and a remap event.
+    PutBack {
+        /// Where it is aside.
+        aside: u64,
+        /// Bytes, a multiple of the page size.
+        len: u64,
+        /// Where it was.
+        dst: u64,
+        /// `PROT_` bits.
+        prot: u32,
     },
 }
 
@@ -272,6 +289,7 @@ pub(super) const BREAK: u32 = 13;
 pub(super) const LOCK: u32 = 14;
 pub(super) const LOCK_ALL: u32 = 15;
 pub(super) const MOVE_OVER: u32 = 16;
+pub(super) const PUT_BACK: u32 = 17;
 
 impl From<Action> for Op {
     fn from(action: Action) -> Op {
@@ -302,7 +320,8 @@ impl From<Action> for Op {
             Action::Break { end } => (BREAK, 0, end, 0, 0),
             Action::UnmapStaging { staging } => (UNMAP_STAGING, staging, 0, 0, 0),
             Action::Exit => (EXIT, 0, 0, 0, 0),
-            Action::TakeAside { src, len, slot } => (TAKE_ASIDE, 0, src, len, slot),
+            Action::TakeAside { src, len, slot, staging } => (TAKE_ASIDE, staging, src, len, slot),
+            Action::PutBack { aside, len, dst, prot } => (PUT_BACK, prot, aside, len, dst),
         };
         Op { kind, flags, addr, len, arg, result: fifth }
     }

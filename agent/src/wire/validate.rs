@@ -1,7 +1,7 @@
 //! Which ops an agent obeys.
 use super::ops::{
     ADVISE, BREAK, CLAIM, COPY_OUT, DROP_STAGING, EXIT, LOCK, LOCK_ALL, MAKE_STAGING, MAP,
-    MOVE_OUT, MOVE_OVER, NOP, REMAP, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
+    MOVE_OUT, MOVE_OVER, NOP, PUT_BACK, REMAP, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
 };
 use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
 
@@ -149,12 +149,21 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
             Ok(Action::Exit)
         }
         TAKE_ASIDE => {
-            all_zero(&[staging.into()])?;
             user_range(addr, len)?;
-            if !fits(arg, len / PAGE_BYTES, SLOTS) {
+            let pages = len / PAGE_BYTES;
+            if !fits(arg, pages, SLOTS) || !fits(0, pages, limits.pages(staging)?) {
                 return Err(Errno::EINVAL);
             }
-            Ok(Action::TakeAside { src: addr, len, slot: arg })
+            Ok(Action::TakeAside { src: addr, len, slot: arg, staging })
+        }
+        PUT_BACK => {
+            const ALL_RIGHTS: u32 = 7;
+            user_range(addr, len)?;
+            user_range(arg, len)?;
+            if staging & !ALL_RIGHTS != 0 {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::PutBack { aside: addr, len, dst: arg, prot: staging })
         }
         _ => Err(Errno::ENOSYS),
     }

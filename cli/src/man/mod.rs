@@ -139,7 +139,7 @@ fn page(command: &clap::Command, path: &[&str]) -> Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    page.extend_from_slice(synopsis(command).as_bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if shown(command).next().is_some() {
@@ -148,6 +148,16 @@ fn page(command: &clap::Command, path: &[&str]) -> Result<Vec<u8>> {
     page.extend_from_slice(examples::section(path).as_bytes());
     page.extend_from_slice(last_section(command).as_bytes());
     Ok(page)
+}
+
+/// How a command is written, as its help has it: all flags in one word, each argument by its name.
+/// (clap's own section has a flag beside the other and says of none that it takes a value.)
+fn synopsis(command: &clap::Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim().replace('\\', "\\\\").replace('-', "\\-");
+    let name = command.get_bin_name().unwrap_or("casemate").replace('-', "\\-");
+    let rest = usage.strip_prefix(&name).unwrap_or(&usage);
+    format!(".SH SYNOPSIS\n\\fB{name}\\fR{rest}\n")
 }
 
 /// What a command's help ends with: exit codes, or what else there is to know. Its lines stay as
@@ -207,6 +217,25 @@ mod tests {
         for (path, _) in examples::ALL {
             let words: Vec<String> = path.split_whitespace().map(str::to_owned).collect();
             assert!(paths.contains(&words), "{path} is no command");
+        }
+    }
+
+    #[test]
+    fn a_synopsis_names_every_argument_once_and_what_it_takes() {
+        let mut root = Cli::command();
+        root.build();
+        for path in paths() {
+            let found = path.iter().try_fold(&root, |command, word| command.find_subcommand(word));
+            let command = found.expect("it was found before");
+            let text = synopsis(command).replace("\\-", "-");
+            let name = [&["casemate".to_owned()], &path[..]].concat().join(" ");
+            assert!(text.starts_with(&format!(".SH SYNOPSIS\n\\fB{name}\\fR ")), "{text}");
+            for argument in command.get_positionals() {
+                for value in argument.get_value_names().expect("it is named") {
+                    assert_eq!(text.matches(&format!("<{value}>")).count(), 1, "{value}: {text}");
+                }
+            }
+            assert_eq!(text.lines().count(), 2, "{text}");
         }
     }
 

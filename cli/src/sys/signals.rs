@@ -46,7 +46,7 @@ impl Unfinished {
         let path = CString::new(path.as_os_str().as_bytes()).ok()?.into_raw();
         let free = ptr::null_mut();
         if UNFINISHED.compare_exchange(free, path, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: it is of `into_raw`, and no one else has seen it.
+            // SAFETY: it is of `into_raw`, and no other code has seen it.
             drop(unsafe { CString::from_raw(path) });
             return None;
         }

@@ -50,8 +50,8 @@ impl Callers {
         }
     }
 
-    /// Waits until somebody calls or speaks, or the patience with one is at its end. Whether
-    /// somebody calls, and who has spoken.
+    /// Waits until a caller comes or speaks, or the patience with one is at its end. Whether
+    /// one came, and who has spoken.
     fn wait(&self, listener: &OwnedFd) -> io::Result<(bool, Option<usize>)> {
         let door = if self.silent.len() < MOST { listener.as_raw_fd() } else { -1 };
         let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use std::os::fd::FromRawFd;
 
-    /// Somebody at the door of this name.
+    /// A caller at the door of this name.
     fn call(name: &str) -> OwnedFd {
         // SAFETY: the address is built in full: family, a zero byte, the name; the descriptor is
         // new.
@@ -112,10 +112,10 @@ mod tests {
         let silent: Vec<OwnedFd> = (0..3).map(|_| call(&name)).collect();
         let speaks = call(&name);
         socket::send(&speaks, b"first").expect("it is sent");
-        let heard = callers.next(&listener, |_| true).expect("somebody");
+        let heard = callers.next(&listener, |_| true).expect("a caller");
         assert_eq!(said(&heard), b"first");
         socket::send(&silent[1], b"second").expect("it is sent");
-        let heard = callers.next(&listener, |_| true).expect("somebody");
+        let heard = callers.next(&listener, |_| true).expect("a caller");
         assert_eq!(said(&heard), b"second");
         assert_eq!(callers.silent.len(), 2);
     }
@@ -132,7 +132,7 @@ mod tests {
         socket::send(&speaks, b"heard").expect("it is sent");
         let calls = std::cell::Cell::new(0);
         let admit = |_: &OwnedFd| calls.replace(calls.get() + 1) > 0;
-        let heard = callers.next(&listener, admit).expect("somebody");
+        let heard = callers.next(&listener, admit).expect("a caller");
         assert_eq!((said(&heard), calls.get()), (b"heard".to_vec(), 2));
         assert!(callers.silent.is_empty());
         // Its other end is closed.
@@ -145,7 +145,7 @@ mod tests {
         let mut callers = Callers::new(Duration::from_secs(3600));
         let silent = call(&name);
         socket::send(&silent, b"x").expect("it is sent");
-        drop(callers.next(&listener, |_| true).expect("somebody"));
+        drop(callers.next(&listener, |_| true).expect("a caller"));
         socket::shut(&listener);
         let error = callers.next(&listener, |_| true).expect_err("no caller can come");
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));

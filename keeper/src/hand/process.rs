@@ -4,7 +4,6 @@ use super::rest::Rest;
 use crate::sys::procfs;
 use std::fs;
 use std::io;
-use std::path::Path;
 
 /// One executable mapping.
 pub(super) struct Mapping {
@@ -58,9 +57,7 @@ pub(super) fn is_our_thread(tid: i32) -> bool {
 
 /// The threads of a process, in the order of their numbers.
 pub(super) fn threads(pid: i32) -> io::Result<Vec<i32>> {
-    let mut tids: Vec<i32> = fs::read_dir(format!("/proc/{pid}/task"))?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
+    let mut tids = procfs::numbers(format!("/proc/{pid}/task"))?;
     tids.sort_unstable();
     Ok(tids)
 }
@@ -74,26 +71,34 @@ pub(super) fn choose_thread(pid: i32) -> io::Result<Option<i32>> {
 
 /// Whether the thread and its future children are in the keeper's pid namespace.
 pub(super) fn shares_pid_namespace(tid: i32) -> io::Result<bool> {
-    let ours = fs::read_link("/proc/self/ns/pid")?;
-    let its = fs::read_link(format!("/proc/{tid}/ns/pid"))?;
+    let ours = procfs::link("/proc/self/ns/pid")?;
+    let its = procfs::link(format!("/proc/{tid}/ns/pid"))?;
     // The link of `pid_for_children` is dangling while a new namespace has no first process.
-    let children = fs::read_link(format!("/proc/{tid}/ns/pid_for_children")).ok();
+    let children = procfs::link(format!("/proc/{tid}/ns/pid_for_children")).ok();
     if children.is_none() {
         // An exiting thread has no namespaces except its pid namespace.
-        fs::read_link(format!("/proc/{tid}/ns/uts"))?;
+        procfs::link(format!("/proc/{tid}/ns/uts"))?;
     }
     Ok(ours == its && children.as_ref() == Some(&its))
 }
 
 /// Whether the thread's process has a userfaultfd with events (`UFFD_FEATURE_EVENT_*`). Who changes
 /// such memory waits until the event was read.
-pub(super) fn reads_own_events(tid: i32) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{tid}/fd")) else { return false };
-    descriptors.flatten().any(|entry| {
-        fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == "anon_inode:[userfaultfd]")
-            && procfs::text(Path::new(&format!("/proc/{tid}/fdinfo")).join(entry.file_name()))
-                .is_ok_and(|text| has_events(&text))
-    })
+pub(super) fn reads_own_events(tid: i32) -> io::Result<bool> {
+    for number in procfs::numbers(format!("/proc/{tid}/fd"))? {
+        let asked = procfs::link(format!("/proc/{tid}/fd/{number}")).and_then(|to| {
+            let is_one = to.as_os_str() == "anon_inode:[userfaultfd]";
+            let info = || procfs::text(format!("/proc/{tid}/fdinfo/{number}"));
+            Ok(is_one && has_events(&info()?))
+        });
+        match asked {
+            Ok(false) => {}
+            // It was closed meanwhile.
+            Err(error) if procfs::says_ended(&error) => {}
+            other => return other,
+        }
+    }
+    Ok(false)
 }
 
 /// By what the kernel says of a userfaultfd: `API: VERSION:FEATURES:OPERATIONS`, in hexadecimal.

@@ -125,7 +125,8 @@ impl Rest {
 fn is_completed(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     let number = words.next().and_then(|word| word.parse().ok());
-    let third = words.nth(2).and_then(|word| i64::from_str_radix(&word[2..], 16).ok());
+    let third =
+        words.nth(2).and_then(|word| i64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     match number {
         Some(libc::SYS_write | libc::SYS_sendto | libc::SYS_recvfrom | libc::SYS_sendfile) => true,
         // It sleeps until the first byte is there, unless it waits for all.

@@ -1,6 +1,7 @@
 //! What is taken from threads that stand still, and given back: what they have in registers.
 use super::others::Others;
 use super::tracee::Tracee;
+use crate::sys::procfs;
 use libc::user_regs_struct as Registers;
 use zeroize::Zeroize;
 
@@ -11,6 +12,8 @@ const GENERAL: usize = size_of::<Registers>();
 pub struct Taken {
     of: Vec<TakenOf>,
     bytes: Vec<u8>,
+    /// Threads that still have them: the kernel did not show or blank them.
+    left: u64,
 }
 
 struct TakenOf {
@@ -25,12 +28,17 @@ impl Taken {
         &mut self.bytes
     }
 
+    /// Threads whose registers are where they were.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Takes from all threads that stand still.
     pub(super) fn from(processes: &mut [Others]) -> Taken {
         let threads = processes.iter_mut().flat_map(Others::still).count();
         // A vector that grows leaves what it held behind.
         let bytes = Vec::with_capacity(threads * (GENERAL + Tracee::MOST_EXTENDED_BYTES));
-        let mut taken = Taken { of: Vec::new(), bytes };
+        let mut taken = Taken { of: Vec::new(), bytes, left: 0 };
         processes.iter_mut().flat_map(Others::still).for_each(|tracee| taken.take(tracee));
         taken
     }
@@ -51,15 +59,19 @@ impl Taken {
     }
 
     fn take(&mut self, tracee: &Tracee) {
-        let Ok(registers) = tracee.registers() else { return };
-        let Ok(mut extended) = tracee.extended_state() else { return };
+        let (Ok(registers), Ok(mut extended)) = (tracee.registers(), tracee.extended_state())
+        else {
+            self.left += u64::from(!procfs::is_gone(tracee.tid()));
+            return;
+        };
         self.of.push(TakenOf { tid: tracee.tid(), extended: extended.len() });
         self.bytes.extend_from_slice(bytes_of(&registers));
         self.bytes.extend_from_slice(&extended);
         blank_extended(&mut extended);
+        let blanked = tracee.set_registers(&blank(&registers));
+        let is_blank = blanked.and_then(|()| tracee.set_extended_state(&extended)).is_ok();
         // A thread that is killed now needs no registers any more.
-        let _ = tracee.set_registers(&blank(&registers));
-        let _ = tracee.set_extended_state(&extended);
+        self.left += u64::from(!is_blank && !procfs::is_gone(tracee.tid()));
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::account::Account;
 use super::agent::Broken;
+use super::aside::Aside;
 use super::events::{self, Events};
 use super::evict::{self, Evict};
 use super::fault::{self, Fault, Served};
@@ -132,7 +133,7 @@ impl evict::Asks for Pager {
         state: &mut SpaceState,
         hand: &mut Hand,
         ops: &[Op],
-        aside: &[u64],
+        aside: &mut Aside,
     ) -> Result<Vec<OpResult>, Broken> {
         self.events().run_attended(space, state, hand, ops, aside)
     }

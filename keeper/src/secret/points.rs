@@ -141,7 +141,7 @@ impl Drop for Closed {
         for thread in threads.iter_mut() {
             thread.waits = false;
             if std::mem::take(&mut thread.is_raised) {
-                // Refused to no one.
+                // All may.
                 let _ = sched::set_idle(thread.tid);
             }
         }

@@ -1,5 +1,6 @@
 //! `/proc/PID/mem`: private memory of another process, whatever its rights.
 
+use super::shortage::told;
 use crate::config::PAGE_BYTES;
 use std::fs::File;
 use std::io;
@@ -15,7 +16,8 @@ impl MemoryFile {
     /// # Errors
     /// The kernel's.
     pub fn open(pid: i32) -> io::Result<Self> {
-        File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).map(MemoryFile)
+        let path = format!("/proc/{pid}/mem");
+        told(&path, File::options().read(true).write(true).open(&path)).map(MemoryFile)
     }
 
     /// Writes the page at `address` with its own contents, after which the kernel may no longer

@@ -1,5 +1,6 @@
 //! `PAGEMAP_SCAN`: which pages of another process are present, and what they are.
 
+use super::shortage::told;
 use casemate_core::PAGE_BYTES;
 use std::fs::File;
 use std::io;
@@ -97,7 +98,8 @@ pub struct Pagemap(File);
 impl Pagemap {
     /// Opens it; needs the right to trace `pid`.
     pub fn open(pid: i32) -> io::Result<Self> {
-        File::open(format!("/proc/{pid}/pagemap")).map(Pagemap)
+        let path = format!("/proc/{pid}/pagemap");
+        told(&path, File::open(&path)).map(Pagemap)
     }
 
     /// Opens this process's own.
@@ -291,7 +293,7 @@ impl Pagemap {
                 visit(region.start..region.end, region.categories);
             }
             if arg.walk_end <= at {
-                break;
+                return Err(io::Error::other("the kernel looked at no page"));
             }
             at = arg.walk_end;
         }

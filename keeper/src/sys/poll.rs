@@ -1,5 +1,6 @@
 //! epoll and eventfd.
 
+use super::shortage::told;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -29,7 +30,7 @@ impl Epoll {
         let r = unsafe {
             libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event)
         };
-        check(r).map(drop)
+        told("watching a descriptor", check(r)).map(drop)
     }
 
     /// Stops watching `fd`; one that is not in the set is no error.

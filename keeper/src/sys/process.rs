@@ -1,5 +1,6 @@
 //! Processes: pidfds, waiting, signals, and properties of the keeper's own process.
 
+use super::shortage::told;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -7,10 +8,11 @@ use std::time::Duration;
 /// A descriptor that becomes readable when the process ends.
 pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed; the descriptor is new, so the OwnedFd is its only owner.
-    unsafe {
+    let opened = unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
-    }
+    };
+    told(format_args!("a descriptor of process {pid}"), opened)
 }
 
 /// A descriptor that becomes readable when the calling thread ends, whatever its process does
@@ -147,7 +149,7 @@ pub fn lock_limit(tid: i32) -> Option<u64> {
 fn is_in_first_user_namespace(pid: i32) -> bool {
     /// The kernel's number for it (`PROC_USER_INIT_INO`).
     const FIRST: &str = "user:[4026531837]";
-    let name = std::fs::read_link(format!("/proc/{pid}/ns/user"));
+    let name = super::procfs::link(format!("/proc/{pid}/ns/user"));
     name.map_or(true, |name| name.as_os_str() == FIRST)
 }
 

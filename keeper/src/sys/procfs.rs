@@ -5,6 +5,7 @@ pub(crate) mod leaderless;
 mod mappings;
 mod share;
 
+use super::shortage::told;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -21,7 +22,31 @@ pub use share::{AnonymousShare, shared_anonymous_pages};
 /// a name in UTF-8 that the kernel has cut: what is no text is replaced, so that no process can
 /// hide by its name.
 pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
-    whole(&fs::File::open(path)?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    let path = path.as_ref();
+    let bytes = told(path.display(), fs::File::open(path).and_then(|file| whole(&file)))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Where a link of `/proc` leads.
+pub(crate) fn link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    let path = path.as_ref();
+    told(path.display(), fs::read_link(path))
+}
+
+/// The numbers that name what is in a folder of `/proc`: processes, threads, descriptors.
+pub(crate) fn numbers(path: impl AsRef<Path>) -> io::Result<Vec<i32>> {
+    let path = path.as_ref();
+    let mut found = Vec::new();
+    for entry in told(path.display(), fs::read_dir(path))? {
+        let entry = told(path.display(), entry)?;
+        found.extend(entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(found)
+}
+
+/// Whether an error says that a process, or a thread, has ended. Every other one leaves that open.
+pub fn says_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// What is left of a file of `/proc`. These have no sizes, so that the standard library would ask
@@ -43,7 +68,7 @@ fn whole(mut file: &fs::File) -> io::Result<Vec<u8>> {
 /// The file that a process executes, as the kernel names it: ` (deleted)` follows the path of one
 /// that was removed.
 pub fn executable(pid: i32) -> io::Result<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/exe"))
+    link(format!("/proc/{pid}/exe"))
 }
 
 /// Whether a descriptor of a thread is `/dev/zero`, whose private mappings are anonymous memory.
@@ -67,8 +92,10 @@ pub fn is_ending(pid: i32, tid: i32) -> bool {
 
 /// The system call that a thread is in, as far as it can be read.
 pub fn current_call(tid: i32) -> CurrentCall {
-    let Ok(text) = text(format!("/proc/{tid}/syscall")) else {
-        return CurrentCall::Gone;
+    let text = match text(format!("/proc/{tid}/syscall")) {
+        Ok(text) => text,
+        Err(error) if says_ended(&error) => return CurrentCall::Gone,
+        Err(_) => return CurrentCall::Unknown,
     };
     let mut words = text.split_ascii_whitespace();
     let number = words.next().and_then(|number| number.parse().ok());
@@ -94,7 +121,7 @@ pub fn stack_pointer(tid: i32) -> Option<u64> {
 pub enum CurrentCall {
     /// The thread has ended.
     Gone,
-    /// The thread is running, in a call or outside.
+    /// The thread is running, in a call or outside; or it cannot be told.
     Unknown,
     /// The thread is blocked, but not in a call: in a fault, or stopped.
     Outside,
@@ -105,23 +132,6 @@ pub enum CurrentCall {
         /// Its first argument.
         first: u64,
     },
-}
-
-/// Whether a process has an io_uring with registered buffers, which stay pinned.
-pub fn has_fixed_buffers(pid: i32) -> bool {
-    let Some(tid) = living_thread(pid) else { return false };
-    let Ok(entries) = fs::read_dir(format!("/proc/{tid}/fd")) else { return false };
-    entries.flatten().any(|entry| {
-        let is_ring =
-            fs::read_link(entry.path()).is_ok_and(|l| l.ends_with("anon_inode:[io_uring]"));
-        let number = entry.file_name();
-        let info = || text(format!("/proc/{tid}/fdinfo/{}", number.to_string_lossy()));
-        is_ring
-            && info().map_or(true, |text| {
-                let buffers = text.lines().find_map(|l| l.strip_prefix("UserBufs:"));
-                buffers.is_none_or(|count| count.trim() != "0")
-            })
-    })
 }
 
 /// Resident sizes of a process, in pages.
@@ -142,7 +152,8 @@ pub struct Statm(File);
 impl Statm {
     /// Opens it, of a process or of one of its threads.
     pub fn open(pid: i32) -> io::Result<Self> {
-        File::open(format!("/proc/{pid}/statm")).map(Statm)
+        let path = format!("/proc/{pid}/statm");
+        told(&path, File::open(&path)).map(Statm)
     }
 
     /// Of a thread of process `pid` that has memory, with that thread and its sizes now: as a rule
@@ -173,8 +184,7 @@ impl Statm {
 
 /// Why the kernel does not show the sizes of a process; none if it does, or the process is gone.
 pub fn refused_sizes(pid: i32) -> Option<io::Error> {
-    let gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT));
-    fs::read(format!("/proc/{pid}/statm")).err().filter(|error| !gone(error))
+    text(format!("/proc/{pid}/statm")).err().filter(|error| !says_ended(error))
 }
 
 /// `/proc/loadavg`, kept open because it is read at every tick.
@@ -208,8 +218,7 @@ impl Load {
 
 /// The threads of a process.
 pub fn threads(pid: i32) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+    numbers(format!("/proc/{pid}/task")).unwrap_or_default()
 }
 
 /// A thread of a process that has its memory: as a rule the first, which may have ended before the
@@ -244,19 +253,28 @@ pub fn start_of_heap(pid: i32) -> Option<u64> {
 
 /// All processes of the machine. One that lives throughout is among them, whichever its parent is.
 pub fn processes() -> Vec<i32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    numbers("/proc").unwrap_or_default()
 }
 
-/// The children of a process (of all its threads).
+/// The children of a process (of all its threads); none if it has ended.
 pub fn children(pid: i32) -> Vec<i32> {
+    children_of(pid).unwrap_or_default()
+}
+
+/// The same, of a process that lives.
+fn children_of(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = Vec::new();
-    for tid in threads(pid) {
-        if let Ok(text) = text(format!("/proc/{pid}/task/{tid}/children")) {
-            found.extend(text.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()));
+    for tid in numbers(format!("/proc/{pid}/task"))? {
+        match text(format!("/proc/{pid}/task/{tid}/children")) {
+            Ok(text) => {
+                found.extend(text.split_ascii_whitespace().filter_map(|p| p.parse::<i32>().ok()))
+            }
+            // The thread has; its children are another's by then.
+            Err(error) if says_ended(&error) => {}
+            Err(error) => return Err(error),
         }
     }
-    found
+    Ok(found)
 }
 
 /// All descendants of a process, children before grandchildren.
@@ -282,10 +300,13 @@ pub fn descendants_but(pid: i32, but: &[i32]) -> Vec<i32> {
 ///
 /// Whatever lives has an ancestor among them. One whose parent ends becomes a child of this process
 /// before the parent counts as ended: so it is in a list that is read after that.
-pub fn living_branches() -> Vec<i32> {
+///
+/// # Errors
+/// If the lists cannot be read: whether anything lives is not known then.
+pub fn living_branches() -> io::Result<Vec<i32>> {
     let own = std::process::id() as i32;
-    let ended: Vec<i32> = children(own).into_iter().filter(|&pid| has_ended(pid)).collect();
-    children(own).into_iter().filter(|pid| !ended.contains(pid)).collect()
+    let ended: Vec<i32> = children_of(own)?.into_iter().filter(|&pid| has_ended(pid)).collect();
+    Ok(children_of(own)?.into_iter().filter(|pid| !ended.contains(pid)).collect())
 }
 
 /// The process of a thread.
@@ -322,8 +343,11 @@ pub fn pending_signals(pid: i32) -> Option<u64> {
 
 /// State letter and parent of a process (`/proc/PID/stat`).
 pub fn state_and_parent(pid: i32) -> Option<(char, i32)> {
-    let text = text(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
+    state_and_parent_in(&text(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn state_and_parent_in(stat: &str) -> Option<(char, i32)> {
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
@@ -374,7 +398,10 @@ pub fn printable(name: &str) -> String {
 
 /// Whether a thread has ended, be it that it was not reaped yet. (Its memory it gives back before.)
 pub fn is_gone(tid: i32) -> bool {
-    state_and_parent(tid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
+    match text(format!("/proc/{tid}/stat")) {
+        Ok(text) => state_and_parent_in(&text).is_some_and(|(state, _)| matches!(state, 'Z' | 'X')),
+        Err(error) => says_ended(&error),
+    }
 }
 
 #[cfg(test)]
@@ -410,16 +437,5 @@ mod tests {
         let (asked, _, resident) = Statm::of_process(pid).expect("it has memory");
         assert_eq!(asked, thread);
         assert!(resident.anon_pages > 0);
-    }
-
-    #[test]
-    fn fixed_buffers_are_found_though_the_first_thread_has_ended() {
-        // Where no io_uring can be had there are no fixed buffers.
-        let Ok(ring) = io_uring::IoUring::new(2) else { return };
-        let mut buffer = vec![0_u8; 4096];
-        let fixed = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: the ring goes before the buffer, and nothing is read into it.
-        unsafe { ring.submitter().register_buffers(&[fixed]) }.expect("a page may be pinned");
-        assert!(has_fixed_buffers(Leaderless::begin().pid));
     }
 }

@@ -108,11 +108,11 @@ impl Refusal {
 pub const BATCH_MESSAGES: usize = 16;
 
 /// A userfaultfd of some address space; the calls act on that space, not on the caller's.
-#[derive(Debug)]
 ///
 /// While pages are missing, closing the last descriptor would turn them into zeros. So it is never
 /// closed by dropping it, not even on the way out of an error: only [`Userfault::retire`], called
 /// when the address space is gone, lets it close.
+#[derive(Debug)]
 pub struct Userfault(ManuallyDrop<OwnedFd>, AtomicBool);
 
 impl Drop for Userfault {

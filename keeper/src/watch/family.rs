@@ -189,7 +189,8 @@ impl Family {
             .iter()
             .filter_map(|s| s.state.lock().agent.hand.as_ref().map(|h| h.agent_pid()))
             .collect();
-        let left = procfs::living_branches();
+        // Whether any lives is not known where the list cannot be read.
+        let Ok(left) = procfs::living_branches() else { return false };
         left.iter().all(|pid| agents.contains(pid) || self.agents.include(*pid, &agents))
     }
 

@@ -165,7 +165,7 @@ impl Watcher {
                 return not_done.map(|why| Err(why.err().unwrap_or(NotYet::Again)));
             }
         };
-        let found = self.found(&mut still);
+        let found = self.found(&mut still, taken.left());
         let still = ManuallyDrop::new(still);
         Ok(Ok((LockedRun { still, taken, sealed: Some(sealed) }, offer, found)))
     }
@@ -265,15 +265,15 @@ impl Watcher {
         })
     }
 
-    /// What can be read still, after all has left that could.
-    fn found(&self, still: &mut Standstill) -> Locked {
+    /// What can be read still, after all has left that could but the registers of `left` threads.
+    fn found(&self, still: &mut Standstill, left: u64) -> Locked {
         let threads = still.look();
         let Readable { private_pages, outside_pages } = Readable::of(&self.family);
         Locked {
             plaintext_pages: private_pages,
             outside_pages,
             threads: threads.threads + threads.left_alone,
-            threads_in_calls: threads.in_calls + threads.left_alone,
+            threads_in_calls: threads.in_calls + threads.left_alone + left,
         }
     }
 

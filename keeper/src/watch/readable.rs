@@ -5,6 +5,7 @@ use crate::config::PAGE_BYTES;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
 use crate::sys::procfs::{self, Described};
+use std::io;
 
 /// Pages that can be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,17 +25,19 @@ impl Readable {
             // The first may have ended: it has no memory.
             let Some(thread) = procfs::living_thread(process.pid) else { continue };
             if !counted.iter().any(|&other| process::same_memory(thread, other)) {
-                sum.count(thread, process.space.is_some());
+                let asked = sum.count(thread, process.space.is_some());
+                if asked.is_err_and(|error| !procfs::says_ended(&error)) {
+                    // What cannot be looked at may all be readable.
+                    sum.private_pages += process.resident.anon_pages.max(1);
+                }
                 counted.push(thread);
             }
         }
         sum
     }
 
-    fn count(&mut self, thread: i32, has_agent: bool) {
-        let (Ok(mappings), Ok(table)) = (procfs::described(thread), Pagemap::open(thread)) else {
-            return;
-        };
+    fn count(&mut self, thread: i32, has_agent: bool) -> io::Result<()> {
+        let (mappings, table) = (procfs::described(thread)?, Pagemap::open(thread)?);
         for found in &mappings {
             let mapping = &found.mapping;
             // The kernel's own (`[vdso]`, `[vvar]`) are no memory of the program.
@@ -42,14 +45,15 @@ impl Readable {
                 continue;
             }
             let is_private = mapping.private && mapping.inode == 0;
-            let _ = table.for_each_resident(mapping.range.clone(), &mut |run, is_of_file| {
+            table.for_each_resident(mapping.range.clone(), &mut |run, is_of_file| {
                 let pages = (run.end - run.start) / PAGE_BYTES as u64;
                 match is_private && !is_of_file {
                     true => self.private_pages += pages,
                     false => self.outside_pages += pages,
                 }
-            });
+            })?;
         }
+        Ok(())
     }
 }
 

@@ -59,7 +59,7 @@ fn the_secret_is_never_in_ordinary_memory() {
     }
     let is_enough = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Whoever finds a copy must not wait for the thread.
+        // Who finds a copy must not wait for the thread.
         let stop = Stop(&is_enough);
         scope.spawn(|| {
             while !is_enough.load(Relaxed) {

@@ -8,8 +8,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 pub const EAGAIN: i32 = libc::EAGAIN;
+pub const EBUSY: i32 = libc::EBUSY;
 pub const EEXIST: i32 = libc::EEXIST;
 pub const NOHUGEPAGE: u32 = libc::MADV_NOHUGEPAGE as u32;
+pub const POPULATE_WRITE: u32 = libc::MADV_POPULATE_WRITE as u32;
 pub const DONTNEED_LOCKED: u32 = libc::MADV_DONTNEED_LOCKED as u32;
 
 /// Where the agents' own mappings lie.
@@ -98,8 +100,14 @@ pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
     call(libc::SYS_mremap, [src, len, len, flags as u64, to, ASIDE])
 }
 
-pub fn make_readable(at: usize, len: usize) -> Result<usize, Errno> {
-    call(libc::SYS_mprotect, [at as u64, len as u64, 1, 0, 0, 0])
+pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    let (aside, len, to) = (aside as u64, len as u64, to as u64);
+    call(libc::SYS_mremap, [aside, len, len, flags as u64, to, ASIDE])
+}
+
+pub fn set_rights(at: usize, len: usize, prot: u32) -> Result<usize, Errno> {
+    call(libc::SYS_mprotect, [at as u64, len as u64, prot.into(), 0, 0, 0])
 }
 
 pub fn unmap(at: usize, len: usize) {

@@ -97,6 +97,8 @@ pub struct Nature {
     pub batch: u64,
     /// One in so many batches is begun anew though some of its pages are moved; 0: none.
     pub uncounted: u64,
+    /// One page in so many is pinned when it is to be moved; 0: none.
+    pub pinned: u64,
     /// Calls of armed programs are announced.
     pub announces: bool,
 }

@@ -206,6 +206,7 @@ pub fn run(plan: &Plan) -> Report {
     let nature = Nature {
         batch: [1, 4, 16, 64][random.below(4) as usize],
         uncounted: [0, 2, 6, 30][random.below(4) as usize],
+        pinned: [0, 0, 3, 20][random.below(4) as usize],
         announces: plan.announced,
     };
     let kernel = Arc::new(Kernel::new(nature, plan.canary));

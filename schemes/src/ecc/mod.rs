@@ -119,7 +119,7 @@ pub enum Located {
     At(Flips),
     /// Several sets of equally few bits explain the MAC. Guessing would release wrong bytes.
     Ambiguous,
-    /// No one or two bits explain the MAC.
+    /// Neither one bit nor two explain the MAC.
     Nowhere,
 }
 

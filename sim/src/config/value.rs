@@ -80,7 +80,7 @@ impl Kind {
         taken.filter(|v| self.admits(v)).ok_or_else(|| (format!("{text:?}"), self.expected(text)))
     }
 
-    /// What is said to somebody who wrote this: a name is answered by the nearest one.
+    /// What is said of a value that was written like this: a name is answered by the nearest one.
     fn expected(self, text: &str) -> String {
         match self {
             Kind::Name(names) => format!("{self}{}", meant(text, names.iter().copied())),

@@ -1,4 +1,4 @@
-//! `--clear auto`: the Clear follows the working set, within its bounds, until somebody sets it.
+//! `--clear auto`: the Clear follows the working set, within its bounds, until it is set.
 
 mod common;
 

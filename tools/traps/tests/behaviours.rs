@@ -98,6 +98,8 @@ const TRIED: &[(&str, &[&str])] = &[
             "locked-in-turns",
             "locked-often",
             "unlocked-all-then-read-only",
+            "read-only-beside-unlocking",
+            "unlocks-all-the-time",
             "locked-map-limited",
             "locked-read-only",
             "locks-future-early",
@@ -212,7 +214,7 @@ const TRIED: &[(&str, &[&str])] = &[
     ("vmsplice", &["vmsplice"]),
     (
         "O_DIRECT, io_uring with and without registered buffers",
-        &["o-direct", "uring-fixed", "uring-buffers", "uring-dontneed"],
+        &["o-direct", "uring-fixed", "uring-buffers", "uring-dontneed", "pinned-without-rights"],
     ),
     (
         "process_vm_readv, /proc/PID/mem, a debugger",

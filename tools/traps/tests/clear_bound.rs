@@ -291,6 +291,11 @@ fn memory_that_is_read_only_after_all_was_unlocked() {
 }
 
 #[test]
+fn memory_that_is_read_only_beside_a_thread_that_unlocks_all() {
+    bounded("read-only-beside-unlocking");
+}
+
+#[test]
 fn what_is_locked_after_all_was_unlocked() {
     bounded("unlocked-then-locked");
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -272,12 +272,12 @@ fn swap_takes_what_the_crypt_does_not() {
 fn a_swap_file_that_exists_is_refused_and_kept() {
     let scratch = Scratch::new("exists");
     let swap = scratch.join("swap");
-    std::fs::write(&swap, "somebody's data").expect("a file");
+    std::fs::write(&swap, "another's data").expect("a file");
     let name = swap.to_string_lossy().into_owned();
     let flags = ["--clear", "8M", "--crypt-limit", "4M", "--swap", &name];
     let done = trap("bss").protected(&flags, scratch.path()).finish();
     assert!([121, 125].contains(&done.code), "exit code {}: {}", done.code, done.stderr);
-    assert_eq!(std::fs::read(&swap).expect("the file is there"), b"somebody's data");
+    assert_eq!(std::fs::read(&swap).expect("the file is there"), b"another's data");
     assert!(done.stderr.contains("swap"), "no word about the reason: {}", done.stderr);
 }
 

@@ -55,3 +55,39 @@ fn a_hard_limit_that_is_too_low_is_named() {
         done.stderr
     );
 }
+
+/// Children of a shell that fill memory, sleep, and look at it: what each ends with is printed.
+const CHILDREN: &str = r#"
+for i in 1 2 3 4 5 6 7 8; do
+    perl -e '$x = "abcdefgh" x 400000; $s = unpack("%32C*", $x); select(undef, undef, undef, 0.5);
+        exit($s == unpack("%32C*", $x) ? 0 : 3)' &
+    p="$p $!"
+done
+for k in $p; do wait $k; echo "status $?"; done
+"#;
+
+/// With fewer descriptors than it needs the keeper must not take what it cannot open for what has
+/// ended: the run ends as a plain one, or with the limit named.
+#[test]
+fn children_see_no_shortage_of_descriptors() {
+    let scratch = Scratch::new("descriptors");
+    let script = scratch.join("children.sh");
+    std::fs::write(&script, CHILDREN).expect("a script");
+    let words = format!("/bin/sh {}", script.display());
+    let (mut named, mut whole) = (0, 0);
+    for limit in (60..=140).step_by(4).chain([1024]) {
+        let done = limited(&format!("ulimit -n {limit}"), &words, &scratch);
+        let said = String::from_utf8_lossy(&done.stdout);
+        if done.code == 122 {
+            let name = format!("the hard limit is {limit} open files, `ulimit -n`");
+            assert!(done.stderr.contains(&name), "{limit}: {}", done.stderr);
+            named += 1;
+            continue;
+        }
+        assert_eq!(said, "status 0\n".repeat(8), "{limit}: {}", done.stderr);
+        done.good(&format!("{limit} descriptors"));
+        assert!(!done.stderr.contains("EXCEEDED"), "{limit}: {}", done.stderr);
+        whole += 1;
+    }
+    assert!(named > 0 && whole > 0, "{named} named, {whole} whole");
+}

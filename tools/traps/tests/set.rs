@@ -175,7 +175,7 @@ fn a_size_that_cannot_be_reached_is_not_promised() {
     assert_eq!(statistics.number("clear_bytes_limit_last"), 40 * MIB);
 }
 
-/// A Crypt that runs full ends a run, but not for a size that somebody wants.
+/// A Crypt that runs full ends a run, but not for a size that was asked for.
 #[test]
 fn a_size_for_which_the_crypt_has_no_places_is_given_up() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -348,6 +348,7 @@ traps! {
     locks_future_early
     unlocked_all_then_read_only
     unlocked_then_locked
+    unlocks_all_the_time
     mlockall
     moves_while_armed
     mlockall_limited
@@ -386,6 +387,7 @@ traps! {
     own_uffd_on_old_memory
     pid_namespace
     pinned_copies
+    pinned_without_rights
     pipes
     populate
     posix_spawn
@@ -400,6 +402,7 @@ traps! {
     raw_mmap
     read_at_once
     read_implies_exec
+    read_only_beside_unlocking
     read_only_forks
     realloc
     reserves_terabytes

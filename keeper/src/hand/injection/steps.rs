@@ -91,7 +91,7 @@ impl Injection {
         }
         // It is stopped before its descriptors are looked at, which takes as long as all else that
         // comes before: it may grow meanwhile.
-        if process::reads_own_events(self.tracee.tid()) {
+        if process::reads_own_events(self.tracee.tid())? {
             return Err(InjectError::OwnEvents);
         }
         let mut registers = self.tracee.registers()?;

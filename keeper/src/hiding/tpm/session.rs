@@ -9,7 +9,7 @@
 //! a command and a response: HMAC-SHA-256(session key, hash || newer nonce || older nonce || flags)
 //! ```
 //!
-//! Each use has a session of its own, so that no key stays in memory with which somebody who has
+//! Each use has a session of its own, so that no key stays in memory with which an attacker who has
 //! recorded the bus could decrypt what was on it. What is made here lies on the stack: the caller
 //! is on one that is wiped.
 

@@ -101,7 +101,7 @@ fn a_key_that_is_no_point_of_the_curve_is_an_error() {
     let error = tpm.hide(&[1; 64]).expect_err("no such point");
     assert!(error.to_string().contains("could not be made"), "{error}");
     tpm.key.y[31] ^= 1;
-    // Now a session is begun, and nobody answers.
+    // Now a session is begun, and gets no answer.
     let error = tpm.hide(&[1; 64]).expect_err("nothing comes");
     assert!(error.to_string().contains("closed"), "{error}");
 }
@@ -142,7 +142,7 @@ proptest! {
         let bytes = responses.concat();
         let mut whole = [0; 64];
         whole[..32].copy_from_slice(&secret);
-        // The other ends stay open: a command that nobody reads would be an error.
+        // The other ends stay open: a command that is not read would be an error.
         let (channel, _end) = bringing(&bytes);
         prop_assert!(Tpm::with_channel(channel).is_err());
         let (channel, _end) = bringing(&bytes);
@@ -158,7 +158,7 @@ proptest! {
         let cut = cut.min(whole.len());
         let rest = whole[cut..].to_vec();
         theirs.write_all(&whole[..cut]).expect("there is room");
-        // The other end stays open: a command that nobody reads would be an error.
+        // The other end stays open: a command that is not read would be an error.
         let sending = thread::spawn(move || theirs.write_all(&rest).map(|()| theirs));
         let response = channel.exchange(&flush(), None);
         sending.join().expect("no panic").expect("there is room");

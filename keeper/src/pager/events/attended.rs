@@ -5,6 +5,7 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Hand, Op, OpResult};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
+use crate::pager::aside::Aside;
 use crate::pager::events::Events;
 use crate::pager::fault::{Served, TurnBack};
 use crate::pager::space::{Space, SpaceState};
@@ -16,24 +17,21 @@ use std::sync::Arc;
 /// What [`Events::run_attended`] knows of the agent's own events.
 struct Attendant<'a> {
     agent: i32,
-    /// Addresses that pages are being moved aside from.
-    aside: &'a [u64],
-    /// Where they went.
-    places: Vec<u64>,
+    aside: &'a mut Aside,
 }
 
 impl Events<'_> {
     /// Runs ops that may make the agent fault or raise events, which only we can serve. Events of
-    /// pages moved aside from `aside` are of our own making and change nothing that we know.
+    /// pages that it moves aside are of our own making.
     pub(in crate::pager) fn run_attended(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
         hand: &mut Hand,
         ops: &[Op],
-        aside: &[u64],
+        aside: &mut Aside,
     ) -> Result<Vec<OpResult>, Broken> {
-        let mut attendant = Attendant { agent: hand.agent_pid(), aside, places: Vec::new() };
+        let mut attendant = Attendant { agent: hand.agent_pid(), aside };
         let mut failure = None;
         let mut idle = || {
             if failure.is_none()
@@ -61,10 +59,15 @@ impl Events<'_> {
         space.uffd.read(&mut messages).map_err(|e| Stop::Internal(e.to_string()))?;
         for message in messages {
             match message {
-                Message::Remap { from, to, .. } if attendant.aside.contains(&from) => {
-                    attendant.places.push(to);
+                // A store of the agent's to a page that it has aside: it changes nothing there.
+                Message::Protected { address, tid }
+                    if tid == attendant.agent && attendant.aside.holds(address) =>
+                {
+                    // After every answer of the kernel it tries again.
+                    let _ = space.uffd.protect(address, PAGE_BYTES as u64, false);
+                    state.pending.wakes.push((address, PAGE_BYTES as u64));
                 }
-                Message::Unmap { start, .. } if attendant.places.contains(&start) => {}
+                event if attendant.aside.swallows(&event) => {}
                 other => state.pending.inbox.push(other),
             }
         }

@@ -20,7 +20,7 @@ impl Events<'_> {
         for _ in 0..CERTAINTY_ROUNDS {
             let asked = state.mapped.registered.common_with(range);
             let Some(pid) = state.processes.some_pid() else { return Ok(()) };
-            let (there, is_all) = registered_now(space, pid, &asked);
+            let (there, is_all) = registered_now(space, pid, &asked)?;
             self.lost_protection(space, state, &there)?;
             if !is_all {
                 self.settle(space, state)?;

@@ -4,14 +4,14 @@
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
-use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::events::survey::{Surveyed, registered_now};
 use crate::pager::space::{Space, SpaceState, Vpn};
+use crate::pager::{Stop, asked};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
-use crate::sys::pagemap::{PageKind, Pagemap};
-use crate::sys::procfs::{self, Mapping};
+use crate::sys::pagemap::PageKind;
+use crate::sys::procfs::Mapping;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl Events<'_> {
     fn may_adopt(&self, space: &Space, pid: i32, pages: &[Vpn]) -> Result<bool, Stop> {
         let mut asked = PageRanges::default();
         pages.iter().for_each(|&vpn| asked.insert(vpn..vpn + 1));
-        let (there, is_all) = registered_now(space, pid, &asked.iter().collect::<Vec<_>>());
+        let (there, is_all) = registered_now(space, pid, &asked.iter().collect::<Vec<_>>())?;
         there.into_iter().for_each(|part| asked.remove(part));
         if !is_all {
             return Ok(false);
@@ -158,7 +158,7 @@ impl Events<'_> {
 
 /// Looks at all mappings. None if the memory is no more.
 fn look(state: &SpaceState, pid: i32) -> Result<Option<Seen>, Stop> {
-    let (Ok(mappings), Ok(pagemap)) = (procfs::mappings(pid), Pagemap::open(pid)) else {
+    let (mappings, Some(pagemap)) = (asked::mappings(pid)?, asked::page_table(pid)?) else {
         return Ok(None);
     };
     let owned = state.agent.owned_ranges();

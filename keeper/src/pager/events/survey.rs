@@ -4,12 +4,11 @@
 //! Late registration is harmless: what a program touched before is an ordinary present page.
 
 use crate::config::PAGE_BYTES;
-use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Stop, asked};
 use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
-use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 use crate::sys::uffd::Refusal;
 use std::ops::Range;
@@ -86,7 +85,7 @@ impl Events<'_> {
         surveyed: &mut Surveyed,
     ) -> Result<bool, Stop> {
         self.settle(space, state)?;
-        let Ok(mappings) = procfs::mappings(pid) else { return Ok(false) };
+        let mappings = asked::mappings(pid)?;
         let mut fresh = Vec::new();
         surveyed.refused_pages = 0;
         for (pages, gaps) in unheld(state, &mappings) {
@@ -140,7 +139,7 @@ impl Events<'_> {
             if space.is_gone() {
                 return Ok(0);
             }
-            let (there, is_all) = registered_now(space, pid, fresh);
+            let (there, is_all) = registered_now(space, pid, fresh)?;
             let present = present_in(pid, &there)?;
             protect_zeros(space, pid, &there)?;
             // If it is quiet still, no call has changed anything registered since it was quiet
@@ -208,10 +207,10 @@ pub(in crate::pager::events) fn registered_now(
     space: &Space,
     pid: i32,
     ranges: &[Range<u64>],
-) -> (Vec<Range<u64>>, bool) {
+) -> Result<(Vec<Range<u64>>, bool), Stop> {
     let (mut asked, mut there, mut is_all) = (PageRanges::default(), Vec::new(), true);
     ranges.iter().for_each(|range| asked.insert(range.clone()));
-    for mapping in procfs::mappings(pid).unwrap_or_default() {
+    for mapping in asked::mappings(pid)? {
         let pages = mapping.range.start / PAGE_BYTES as u64..mapping.range.end / PAGE_BYTES as u64;
         for part in asked.common_with(&pages) {
             let (start, len) = in_bytes(&part);
@@ -222,17 +221,21 @@ pub(in crate::pager::events) fn registered_now(
             }
         }
     }
-    (there, is_all)
+    Ok((there, is_all))
 }
 
 /// The kernel's page of zeros becomes a page of the program's own when it is written, and no fault
 /// tells of it. Write-protected, it does.
 fn protect_zeros(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Result<(), Stop> {
-    let Ok(pagemap) = Pagemap::open(pid) else { return Ok(()) };
+    let Some(pagemap) = asked::page_table(pid)? else { return Ok(()) };
+    let mut refused = None;
     for (start, len) in ranges.iter().map(in_bytes) {
         let scanned = pagemap.for_each_zero(start..start + len, &mut |run| {
-            // What is refused is no mapping any more.
-            let _ = space.uffd.protect(run.start, run.end - run.start, true);
+            match space.uffd.protect(run.start, run.end - run.start, true) {
+                // It is no mapping any more; or an event is on its way, and all is asked again.
+                Ok(()) | Err(Refusal::NoMapping | Refusal::SpaceGone | Refusal::EventPending) => {}
+                Err(other) => refused = Some(other),
+            }
         });
         if let Err(error) = scanned
             && error.raw_os_error() != Some(libc::ESRCH)
@@ -242,13 +245,15 @@ fn protect_zeros(space: &Space, pid: i32, ranges: &[Range<u64>]) -> Result<(), S
             )));
         }
     }
-    Ok(())
+    refused.map_or(Ok(()), |refusal| {
+        Err(Stop::Internal(format!("protecting pages of zeros of process {pid}: {refusal:?}")))
+    })
 }
 
 /// The pages of `ranges` that are present.
 fn present_in(pid: i32, ranges: &[Range<u64>]) -> Result<Vec<Range<u64>>, Stop> {
     let mut found = Vec::new();
-    let Ok(pagemap) = Pagemap::open(pid) else { return Ok(found) };
+    let Some(pagemap) = asked::page_table(pid)? else { return Ok(found) };
     for (start, len) in ranges.iter().map(in_bytes) {
         let scanned = pagemap.for_each_present(start..start + len, &mut |run| {
             found.push(run.start / PAGE_BYTES as u64..run.end / PAGE_BYTES as u64);

@@ -1,16 +1,17 @@
 //! Eviction of pages whose mapping may not be written (code of a just-in-time compiler, data that
 //! was made read-only), so that no staging can take them: the agent moves them aside as a mapping.
 //!
-//! `UFFDIO_MOVE` refuses pages that are pinned for I/O; this way does not. A page can only be
-//! pinned for writing from before its mapping became read-only, and only fixed buffers of io_uring
-//! stay pinned for long: processes that have any keep such pages in the Clear.
+//! What was pinned for I/O before its mapping became read-only may still be written to by a device,
+//! and a mapping moves with its pinned pages. So what lies aside leaves by `UFFDIO_MOVE`, which
+//! refuses pinned pages. If it refuses one, all that was moved aside with it is put back.
 
-use super::move_out::{Run, runs_of};
+use super::move_out::{Run, lock_as_meant, ready_staging, runs_of};
 use super::{Evict, Leaving, keep};
 use crate::config::PAGE_BYTES;
-use crate::hand::{Action, Hand, OPS, Op};
+use crate::hand::{Action, Hand, OPS, Op, StagingKind};
 use crate::pager::Stop;
 use crate::pager::agent::Broken;
+use crate::pager::aside::Aside;
 use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
 use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
 use crate::sys::procfs;
@@ -18,6 +19,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Results of a [`Action::TakeAside`] from here on are addresses; below they count pages.
+const PLACES: i64 = PAGE_BYTES as i64;
 /// Ops that take a run of pages aside, if it is locked: locked as its pages come, unlocked, moved,
 /// and locked again.
 const OPS_OF_A_RUN: usize = 4;
@@ -39,7 +42,7 @@ impl Evict<'_> {
             space.wants_call_over.store(true, Relaxed);
             self.attention.ring();
         }
-        if is_busy || state.processes.pids.iter().any(|&pid| procfs::has_fixed_buffers(pid)) {
+        if is_busy || !ready_staging(space, state, hand, StagingKind::Rw)? {
             pages.iter().for_each(|l| keep(&mut state.clear, l));
             return Ok(0);
         }
@@ -64,12 +67,14 @@ impl Evict<'_> {
         let locks: Vec<_> = ready.iter().map(|leaving| locks(leaving.vpn)).collect();
         let whole = runs_of(&ready).into_iter().flat_map(|run| of_one_lock(&run, &locks));
         let whole: Vec<Run> = whole.collect();
-        let (mut left, torn) = self.take_aside(space, state, hand, (&ready, &locks), &whole)?;
-        // A run that spans two mappings cannot be moved as one.
-        let single = torn.into_iter().map(|first| Run { first, pages: 1 }).collect::<Vec<_>>();
-        let (more, refused) = self.take_aside(space, state, hand, (&ready, &locks), &single)?;
-        left += more;
-        for i in refused {
+        let first = self.take_aside(space, state, hand, (&ready, &locks), &whole)?;
+        // A run that spans two mappings cannot be moved as one; of one that was put back some pages
+        // may be pinned, and others not.
+        let torn = first.stayed.into_iter().chain(first.put_back);
+        let single = torn.map(|first| Run { first, pages: 1 }).collect::<Vec<_>>();
+        let second = self.take_aside(space, state, hand, (&ready, &locks), &single)?;
+        second.put_back.iter().for_each(|&i| keep(&mut state.clear, &ready[i]));
+        for i in second.stayed {
             learn_rights(state);
             match is_read_only(state, &ready[i]) {
                 // Sealed by the kernel, for example: it stays until its rights change.
@@ -77,7 +82,7 @@ impl Evict<'_> {
                 false => keep(&mut state.clear, &ready[i]),
             }
         }
-        Ok(left)
+        Ok(first.left + second.left)
     }
 
     /// Ends a call in flight that is over, and of which nothing else tells: a fork that failed, or
@@ -98,8 +103,7 @@ impl Evict<'_> {
         Ok(())
     }
 
-    /// Takes runs of `group` aside. Returns how many pages left, and which pages of `group` did
-    /// not.
+    /// Takes runs of `group` aside.
     fn take_aside(
         &self,
         space: &Arc<Space>,
@@ -107,26 +111,72 @@ impl Evict<'_> {
         hand: &mut Hand,
         (group, locks): (&[Leaving], &[Option<Range<Vpn>>]),
         runs: &[Run],
-    ) -> Result<(u64, Vec<usize>), Broken> {
-        let (mut left, mut stayed) = (0, Vec::new());
+    ) -> Result<Taken, Broken> {
+        let mut taken = Taken::default();
         for runs in runs.chunks(OPS / OPS_OF_A_RUN) {
             let (ops, moves) = ops_for(runs, group, locks);
-            let sources: Vec<u64> = runs.iter().map(|run| source(run, group)).collect();
-            let results = self.asks.run_attended(space, state, hand, &ops, &sources)?;
+            let mut aside = Aside::taking(runs.iter().map(|run| source(run, group)).collect());
+            let results = self.asks.run_attended(space, state, hand, &ops, &mut aside)?;
             self.was_undisturbed(space, state, group)?;
+            // What was copied is there until the next request only.
+            let mut aside_still = Vec::new();
             for (run, at) in runs.iter().zip(moves) {
                 let pages = run.first..run.first + run.pages;
-                if results[at].result != run.pages as i64 {
-                    stayed.extend(pages);
-                    continue;
-                }
-                for (i, leaving) in pages.clone().zip(&group[pages]) {
-                    self.has_left(space, state, hand, i, leaving)?;
-                    left += 1;
+                match results[at].result {
+                    ..0 => taken.stayed.extend(pages),
+                    place @ PLACES.. => aside_still.push((run, place as u64)),
+                    0..PLACES => {
+                        for (i, leaving) in pages.clone().zip(&group[pages]) {
+                            self.has_left(space, state, hand, i, leaving)?;
+                            taken.left += 1;
+                        }
+                    }
                 }
             }
+            for (run, place) in aside_still {
+                let from = (place, source(run, group), locks[run.first].is_some());
+                self.put_back(space, state, hand, &mut aside, from)?;
+                self.was_undisturbed(space, state, group)?;
+                taken.put_back.extend(run.first..run.first + run.pages);
+            }
         }
-        Ok((left, stayed))
+        Ok(taken)
+    }
+
+    /// Puts back what lies aside at `place`: the kernel refused to move all of it on.
+    fn put_back(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        hand: &mut Hand,
+        aside: &mut Aside,
+        (place, source, is_locked): (u64, Range<u64>, bool),
+    ) -> Result<(), Broken> {
+        let len = source.end - source.start;
+        let prot = rights_at(state, source.start)?;
+        let back = Action::PutBack { aside: place, len, dst: source.start, prot };
+        let mut ops = vec![Op::from(back)];
+        if is_locked {
+            ops.push(Action::Lock { addr: source.start, len, locked: true }.into());
+        }
+        aside.puts_back(source.clone());
+        let results = self.asks.run_attended(space, state, hand, &ops, aside)?;
+        if results[0].error != 0 {
+            return Err(Broken::Stop(Stop::Internal(format!(
+                "memory at {:#x} was moved aside to be evicted and cannot be put back: error {}",
+                source.start, results[0].error
+            ))));
+        }
+        // What is pinned may be written to without a fault; and what a fork shared is its own now.
+        for vpn in source.step_by(PAGE_BYTES).map(|address| address / PAGE_BYTES as u64) {
+            self.account.part(state, vpn);
+            if let Some(page) = state.clear.pages.get_mut(&vpn).filter(|page| page.clean) {
+                page.clean = false;
+                self.records.forget(space.id, vpn)?;
+            }
+        }
+        lock_as_meant(state, hand, StagingKind::Rw)?;
+        Ok(())
     }
 
     /// Unlike `UFFDIO_MOVE` the kernel does not refuse to move pages aside while another call is
@@ -149,8 +199,35 @@ impl Evict<'_> {
     }
 }
 
-fn source(run: &Run, group: &[Leaving]) -> u64 {
-    group[run.first].vpn * PAGE_BYTES as u64
+/// What came of taking some runs aside: pages by their numbers in the group.
+#[derive(Default)]
+struct Taken {
+    /// How many left.
+    left: u64,
+    /// The kernel did not move their mapping.
+    stayed: Vec<usize>,
+    /// One of their run is pinned, or could not be moved on for another reason.
+    put_back: Vec<usize>,
+}
+
+fn source(run: &Run, group: &[Leaving]) -> Range<u64> {
+    let start = group[run.first].vpn * PAGE_BYTES as u64;
+    start..start + (run.pages * PAGE_BYTES) as u64
+}
+
+/// The rights (`PROT_` bits) of the mapping at an address, as the kernel has them.
+fn rights_at(state: &SpaceState, address: u64) -> Result<u32, Stop> {
+    let in_doubt = |why: &str| {
+        Stop::Internal(format!("the rights of the mapping at {address:#x} are not known: {why}"))
+    };
+    let pid = state.processes.some_pid().ok_or_else(|| in_doubt("its process has ended"))?;
+    let mappings = procfs::mappings(pid).map_err(|error| in_doubt(&error.to_string()))?;
+    let found = mappings.iter().find(|mapping| mapping.range.contains(&address));
+    let found = found.ok_or_else(|| in_doubt("nothing is mapped there"))?;
+    let bit = |has: bool, bit: i32| if has { bit as u32 } else { 0 };
+    Ok(bit(found.read, libc::PROT_READ)
+        | bit(found.write, libc::PROT_WRITE)
+        | bit(found.exec, libc::PROT_EXEC))
 }
 
 /// The parts of a run that are locked as one mapping, or not at all.
@@ -172,7 +249,8 @@ fn of_one_lock(run: &Run, locks: &[Option<Range<Vpn>>]) -> Vec<Run> {
 fn ops_for(runs: &[Run], group: &[Leaving], locks: &[Option<Range<Vpn>>]) -> (Vec<Op>, Vec<usize>) {
     let (mut ops, mut moves) = (Vec::new(), Vec::new());
     for run in runs {
-        let (src, len) = (source(run, group), (run.pages * PAGE_BYTES) as u64);
+        let Range { start: src, end } = source(run, group);
+        let len = end - src;
         let lock = |addr, len, locked| Op::from(Action::Lock { addr, len, locked });
         let mapping = locks[run.first].as_ref().map(|mapping| {
             let bytes = PAGE_BYTES as u64;
@@ -182,7 +260,8 @@ fn ops_for(runs: &[Run], group: &[Leaving], locks: &[Option<Range<Vpn>>]) -> (Ve
             ops.extend([lock(start, bytes, true), lock(src, len, false)]);
         }
         moves.push(ops.len());
-        ops.push(Action::TakeAside { src, len, slot: run.first as u64 }.into());
+        let (slot, staging) = (run.first as u64, StagingKind::Rw.id());
+        ops.push(Action::TakeAside { src, len, slot, staging }.into());
         if mapping.is_some() {
             ops.push(lock(src, len, true));
         }

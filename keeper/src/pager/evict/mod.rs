@@ -36,6 +36,7 @@ mod unshare;
 
 use super::account::Account;
 use super::agent::Broken;
+use super::aside::Aside;
 use super::plain::PlainPool;
 use super::records::Records;
 use super::rights::staging_for;
@@ -99,7 +100,7 @@ pub(super) trait Asks {
         state: &mut SpaceState,
         hand: &mut Hand,
         ops: &[Op],
-        aside: &[u64],
+        aside: &mut Aside,
     ) -> Result<Vec<OpResult>, Broken>;
 
     /// Faults: serves what was read from the descriptor on the agent's behalf. No lock is held.

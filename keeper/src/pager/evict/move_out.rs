@@ -49,27 +49,10 @@ impl Evict<'_> {
         kind: StagingKind,
         group: &[Leaving],
     ) -> Result<u64, Broken> {
-        if !hand.has_staging(kind)
-            && let Err(error) = hand.make_staging(
-                kind,
-                &mut |start, len| space.uffd.register(start, len),
-                &mut || {},
-            )
-        {
-            if error.raw_os_error() == Some(libc::ESRCH) {
-                return Err(Broken::AgentGone);
-            }
-            if let Some(trouble) = error.get_ref().filter(|inner| inner.is::<HandError>()) {
-                return Err(Broken::Stop(Stop::Internal(trouble.to_string())));
-            }
+        if !ready_staging(space, state, hand, kind)? {
             group.iter().for_each(|l| keep(&mut state.clear, l));
             return Ok(0);
         }
-        if std::mem::take(&mut state.agent.soiled) {
-            hand.soil();
-        }
-        hand.clean_stagings()?;
-        state.agent.owned = hand.owned_ranges();
         // From here on the kernel refuses to move anything as soon as a call changes the space:
         // such a call cannot end before we read its event, and we read none before we are done.
         self.asks.settle(space, state)?;
@@ -157,9 +140,36 @@ impl Evict<'_> {
     }
 }
 
+/// Makes a staging, if there is none of that kind, and empties it. False if none can be made.
+pub(super) fn ready_staging(
+    space: &Space,
+    state: &mut SpaceState,
+    hand: &mut Hand,
+    kind: StagingKind,
+) -> Result<bool, Broken> {
+    if !hand.has_staging(kind)
+        && let Err(error) =
+            hand.make_staging(kind, &mut |start, len| space.uffd.register(start, len), &mut || {})
+    {
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            return Err(Broken::AgentGone);
+        }
+        if let Some(trouble) = error.get_ref().filter(|inner| inner.is::<HandError>()) {
+            return Err(Broken::Stop(Stop::Internal(trouble.to_string())));
+        }
+        return Ok(false);
+    }
+    if std::mem::take(&mut state.agent.soiled) {
+        hand.soil();
+    }
+    hand.clean_stagings()?;
+    state.agent.owned = hand.owned_ranges();
+    Ok(true)
+}
+
 /// Pages move between mappings of which both are locked, or none. `mlockall` and `munlockall` of
 /// the program's reach the stagings too.
-fn lock_as_meant(
+pub(super) fn lock_as_meant(
     state: &mut SpaceState,
     hand: &mut Hand,
     kind: StagingKind,

@@ -5,6 +5,7 @@ use super::{Evict, Leaving, MOST_COPIES, keep, still_there};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Hand, Op, StagingKind};
 use crate::pager::agent::Broken;
+use crate::pager::aside::Aside;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ impl Evict<'_> {
                 advice: ADVICE_POPULATE_WRITE,
             }));
         }
-        self.asks.run_attended(space, state, hand, &ops, &[])?;
+        self.asks.run_attended(space, state, hand, &ops, &mut Aside::default())?;
         Ok(())
     }
 
@@ -95,7 +96,7 @@ impl Evict<'_> {
             ops.push(Action::Advise { addr, len, advice: ADVICE_POPULATE_WRITE }.into());
         }
         if !ops.is_empty() {
-            self.asks.run_attended(space, state, hand, &ops, &[])?;
+            self.asks.run_attended(space, state, hand, &ops, &mut Aside::default())?;
         }
         Ok(0)
     }

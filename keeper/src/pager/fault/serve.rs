@@ -101,6 +101,10 @@ impl Fault<'_> {
         self.take_events(space, state, faults.rest())?;
         let mut served = 0;
         while let Some(fault) = faults.next() {
+            // A step may have ended the run that failed for another thread's sake.
+            if self.end.has_come() {
+                break;
+            }
             let done = match *fault {
                 _ if self.waits_for_agent(space, state, fault) => Served::Back(TurnBack::Room),
                 Message::Missing { address, write, tid } => {

@@ -91,7 +91,11 @@ impl Fault<'_> {
         let may_give = |other: &Arc<Space>| {
             other.may_be_armed() || other.id != space.id && other.clear_pages.get() > 0
         };
-        if !self.spaces.all().iter().any(may_give) {
+        // Pages that may not be written leave when a call is over that the program makes now. Its
+        // own thread does not wait: the call may end only with the fault.
+        let in_flight = state.calls.in_flight.as_ref().filter(|call| call.tid != tid);
+        let waits_for_call = in_flight.is_some() && space.wants_call_over.load(Relaxed);
+        if !waits_for_call && !self.spaces.all().iter().any(may_give) {
             return false;
         }
         let waited = state.faults.waits_since.get_or_insert_with(Instant::now).elapsed();

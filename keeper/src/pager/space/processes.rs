@@ -1,6 +1,6 @@
 //! The processes that have the memory of a space, and the kernel's table of its pages.
 
-use crate::pager::Stop;
+use crate::pager::{Stop, asked};
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs;
 
@@ -41,18 +41,7 @@ impl Processes {
         if self.pagemap.is_none() {
             let Some(pid) = self.some_pid() else { return Ok(None) };
             // It stays that of this address space, whatever its processes execute.
-            match Pagemap::open(pid) {
-                Ok(pagemap) => self.pagemap = Some(pagemap),
-                // It ended meanwhile.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {
-                    return Ok(None);
-                }
-                Err(error) => {
-                    return Err(Stop::Internal(format!(
-                        "opening the page table of process {pid}: {error}"
-                    )));
-                }
-            }
+            self.pagemap = asked::page_table(pid)?;
         }
         Ok(self.pagemap.as_ref())
     }

@@ -1,6 +1,6 @@
 //! The mappings of a process: `maps` and `smaps`.
 
-use super::{status_field, text};
+use super::{says_ended, status_field, text};
 use std::io;
 use std::ops::Range;
 
@@ -182,9 +182,13 @@ pub fn described(pid: i32) -> io::Result<Vec<Described>> {
     Ok(found)
 }
 
-/// Whether any mapping of a process is registered with a userfaultfd, ours or its own.
+/// Whether any mapping of a process is registered with a userfaultfd, ours or its own. Also true
+/// where that cannot be told.
 pub fn has_userfault(pid: i32) -> bool {
-    flagged_ranges(pid, &["um", "uw"]).is_ok_and(|ranges| !ranges.is_empty())
+    match flagged_ranges(pid, &["um", "uw"]) {
+        Ok(ranges) => !ranges.is_empty(),
+        Err(error) => !says_ended(&error),
+    }
 }
 
 /// Whether a read of a process's memory that is not in the page table might wait for a program: one

@@ -23,7 +23,8 @@ pub const REFUSED_FILE: u64 = 4;
 /// A file that refuses to be mapped when what it was to replace is gone.
 pub const BROKEN_FILE: u64 = 5;
 
-/// The last argument of an mremap that takes pages aside: to the program they stay where they are.
+/// The last argument of an mremap that takes pages aside, or puts them back: to the program they
+/// stay where they are.
 pub const ASIDE: u64 = 1;
 
 /// Advice that changes something here.
@@ -208,11 +209,13 @@ impl Kernel {
             }
             let start = if is_fixed { target.start } else { state.mm(mm).gap(LOWEST, pages) };
             let target = start..start + pages;
+            let truth = (aside == ASIDE).then(|| state.mm(mm).truth.clone());
             let early = state.unmap_told(mm, &target);
             let uffd = mapping.uffd.filter(|&uffd| state.uffds[uffd].has_events);
             state.move_mapping(mm, &source, &target, mapping);
-            if aside != ASIDE {
-                state.mm(mm).truth.shift(&source, target.start);
+            match truth {
+                Some(truth) => state.mm(mm).truth = truth,
+                None => state.mm(mm).truth.shift(&source, target.start),
             }
             if !stays {
                 state.unmap(mm, &source);

@@ -65,6 +65,8 @@ pub struct Frame {
     pub migrating: bool,
     /// A copy of a file's page.
     pub of_file: bool,
+    /// `UFFDIO_MOVE` has moved it: it is not pinned, and no program can find it to pin it.
+    pub moved: bool,
 }
 
 /// An address space.
@@ -155,7 +157,7 @@ impl Mm {
 impl State {
     pub fn new_frame(&mut self, data: Option<&[u8; 4096]>, of_file: bool) -> usize {
         let data = Box::new(data.copied().unwrap_or([0; 4096]));
-        let frame = Frame { data, maps: 1, migrating: false, of_file };
+        let frame = Frame { data, maps: 1, migrating: false, of_file, moved: false };
         self.resident += u64::from(!of_file);
         self.resident_peak = self.resident_peak.max(self.resident);
         match self.free.pop() {

@@ -44,7 +44,11 @@ impl State {
                     return Batch::Again;
                 }
                 Some(Pte::Page { exclusive: false, .. }) => return so_far(libc::EBUSY),
+                Some(Pte::Page { frame, .. }) if self.is_pinned(frame) => {
+                    return so_far(libc::EBUSY);
+                }
                 Some(Pte::Page { frame, .. }) => {
+                    self.frames[frame].moved = true;
                     Pte::Page { frame, protected: false, exclusive: true }
                 }
                 Some(Pte::Zero { .. }) => Pte::Zero { protected: false },
@@ -57,6 +61,11 @@ impl State {
             }
         }
         Batch::Done(most.min(how.pages - done))
+    }
+
+    fn is_pinned(&self, frame: usize) -> bool {
+        let one_in = self.nature.pinned;
+        one_in > 0 && !self.frames[frame].moved && scheduler::random(one_in) == 0
     }
 
     /// Both sides in one mapping each, of the same rights, the target under this userfaultfd.

@@ -129,10 +129,6 @@ pub fn stack_pointer(_tid: i32) -> Option<u64> {
     None
 }
 
-pub fn has_fixed_buffers(_pid: i32) -> bool {
-    false
-}
-
 pub fn threads(pid: i32) -> Vec<i32> {
     scheduler::point();
     scheduler::kernel().lock().threads_of(pid)
@@ -176,13 +172,17 @@ pub fn state_and_parent(tid: i32) -> Option<(char, i32)> {
 }
 
 pub fn has_ended(pid: i32) -> bool {
-    is_gone(pid)
+    threads(pid).is_empty()
 }
 
-pub fn is_gone(pid: i32) -> bool {
-    threads(pid).is_empty()
+pub fn is_gone(tid: i32) -> bool {
+    task(tid).is_none()
 }
 
 pub fn status_bytes(_pid: i32, _key: &str) -> Option<u64> {
     None
+}
+
+pub fn says_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -131,7 +131,7 @@ impl Level {
         self.prefetching.as_ref().is_some_and(|prefetching| prefetching.brings(line))
     }
 
-    /// Somebody has to wait for a line that is on its way.
+    /// A request has to wait for a line that is on its way.
     pub(super) fn needs(&mut self, line: u64) {
         if let Some(prefetching) = &mut self.prefetching {
             prefetching.needs(line);

@@ -36,6 +36,7 @@ mod outrun;
 mod own_advice;
 mod own_uffd;
 mod own_uffd_old;
+mod pinned;
 mod places;
 mod protect;
 mod random_maps;
@@ -47,6 +48,7 @@ mod sandboxes;
 mod shared_maps;
 mod shm_remap;
 mod signals;
+mod silent_calls;
 mod spawn;
 mod stopped;
 mod strict_filters;
@@ -177,6 +179,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("locks-future-early", lock::locks_future_early),
     ("unlocked-all-then-read-only", lock::unlocked_all_then_read_only),
     ("unlocked-then-locked", lock::unlocked_then_locked),
+    ("unlocks-all-the-time", silent_calls::unlocks_all_the_time),
     ("mlockall", lock::mlockall),
     ("moves-while-armed", woken::moves_while_armed),
     ("mlockall-limited", lock::mlockall_limited),
@@ -215,6 +218,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("own-uffd-on-old-memory", own_uffd_old::own_uffd_on_old_memory),
     ("pid-namespace", sandboxes::pid_namespace),
     ("pinned-copies", vmrw::pinned_copies),
+    ("pinned-without-rights", pinned::pinned_without_rights),
     ("pipes", syscalls::pipes),
     ("populate", advice::populate),
     ("posix-spawn", spawn::posix_spawn),
@@ -229,6 +233,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("raw-mmap", places::raw_mmap),
     ("read-at-once", at_once::read_at_once),
     ("read-implies-exec", whole_process::read_implies_exec),
+    ("read-only-beside-unlocking", silent_calls::read_only_beside_unlocking),
     ("read-only-forks", while_paging::read_only_forks),
     ("realloc", unmap::realloc),
     ("reserves-terabytes", outrun::reserves_terabytes),

@@ -51,7 +51,7 @@ pub fn vm_readv(options: &Options) -> Verdict {
 
 /// Eight children each read what they have of their parent through `process_vm_readv`: the kernel
 /// pins the pages, makes a copy of each that others have, and raises no fault. With `--file` they
-/// live until somebody removes it.
+/// live until it is removed.
 pub fn pinned_copies(options: &Options) -> Verdict {
     const CHILDREN: usize = 8;
     let mut ballast = Ballast::new(options)?;

@@ -3,14 +3,13 @@
 use super::{Answer, EINVAL, ENOMEM, beside_agent, bytes, in_bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
-use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::events::forked::advised;
 use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::pager::space::{in_pages, keys_in};
+use crate::pager::{Stop, asked};
 use crate::ranges::PageRanges;
 use crate::sys::memory_file::MemoryFile;
-use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, Advised};
 use crate::sys::seccomp::Announced;
 use std::io;
@@ -116,7 +115,7 @@ impl Events<'_> {
         range: &Range<Vpn>,
     ) -> Result<Answer, Stop> {
         let Some(pid) = state.processes.some_pid() else { return Ok(Answer::Made(ENOMEM)) };
-        let mappings = procfs::mappings(pid).unwrap_or_default();
+        let mappings = asked::mappings(pid)?;
         let mut next = range.start;
         let mut has_holes = false;
         for mapping in &mappings {
@@ -186,7 +185,7 @@ impl Events<'_> {
         }
         let locked = procfs::status_field(pid, "VmLck");
         state.mapped.locks_future |= locked.is_some_and(|kb| !kb.starts_with("0 "));
-        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(advised) };
+        let Some(pagemap) = asked::page_table(pid)? else { return Ok(advised) };
         let mut guards = PageRanges::default();
         for range in state.mapped.registered.iter() {
             let (start, end) = (range.start * PAGE_BYTES as u64, range.end * PAGE_BYTES as u64);
@@ -242,7 +241,7 @@ impl Events<'_> {
             Stop::Internal(format!("taking what process {pid} has freed from the kernel: {error}"))
         };
         let has_freed = !(advised.freed.is_empty() && advised.freed_unwritable.is_empty());
-        if let (true, Ok(pagemap)) = (has_freed, Pagemap::open(pid)) {
+        if let (true, Some(pagemap)) = (has_freed, asked::page_table(pid)?) {
             for range in &advised.freed {
                 let writes = &mut |run: Range<u64>| advise(&run, libc::MADV_POPULATE_WRITE);
                 pagemap.for_each_present(range.clone(), writes).map_err(in_doubt)?;

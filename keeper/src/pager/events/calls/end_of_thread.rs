@@ -17,7 +17,7 @@ const NEAR_PAGES: u64 = 2;
 const MOST_WORDS: usize = 128;
 
 /// The pages that the kernel stores to when all threads of a process end at once. Where the process
-/// is the only one of its memory, no one is left to wait for words that the C library keeps.
+/// is the only one of its memory, no thread is left to wait for words that the C library keeps.
 pub(super) fn pages_stored_at_end_of_all(space: &Space, tid: i32) -> Vec<Vpn> {
     let first = space.state.lock().processes.pids.first().copied();
     let is_beside_another = procfs::process_of(tid) != first;

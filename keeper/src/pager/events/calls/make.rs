@@ -4,6 +4,7 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Action, HandError, Op, OpResult};
 use crate::pager::Stop;
 use crate::pager::agent::{Broken, agent_is_gone};
+use crate::pager::aside::Aside;
 use crate::pager::events::Events;
 use crate::pager::fault::{Served, TurnBack};
 use crate::pager::space::{Space, SpaceState};
@@ -86,7 +87,7 @@ impl Events<'_> {
                 "a page is to be written by an agent that is not there".into(),
             ));
         };
-        let done = self.run_attended(space, state, &mut hand, ops, &[]);
+        let done = self.run_attended(space, state, &mut hand, ops, &mut Aside::default());
         state.agent.hand = Some(hand);
         match done {
             Ok(_) => Ok(()),

@@ -8,12 +8,12 @@
 
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS, Op};
-use crate::pager::Stop;
 use crate::pager::agent::ended_with_program;
 use crate::pager::events::Events;
 use crate::pager::events::survey::Surveyed;
 use crate::pager::space::in_pages;
 use crate::pager::space::{Space, SpaceState};
+use crate::pager::{Stop, asked};
 use crate::sys::clock::Instant;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::procfs::{self, ZeroDevice};
@@ -80,7 +80,7 @@ impl Events<'_> {
         pid: i32,
         old: &ZeroDevice,
     ) -> Result<Option<u64>, Stop> {
-        let Ok(pagemap) = Pagemap::open(pid) else { return Ok(None) };
+        let Some(pagemap) = asked::page_table(pid)? else { return Ok(None) };
         let (addr, len) =
             (old.mapping.range.start, old.mapping.range.end - old.mapping.range.start);
         let Some(new) = self.map_replacement(space, state, old)? else { return Ok(None) };

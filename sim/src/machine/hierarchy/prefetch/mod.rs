@@ -1,4 +1,4 @@
-//! Prefetchers of the second level: which lines are asked for before anybody needs them.
+//! Prefetchers of the second level: which lines are asked for before they are needed.
 //!
 //! A prefetcher sees what the second level is asked for by the cores, in that order. What it wants
 //! lies in the page of what was asked, since physical addresses say nothing of the page beyond.
@@ -161,7 +161,7 @@ pub(super) struct Prefetch {
     pub(super) line: u64,
     /// When the last level asked memory for it.
     pub(super) memory_asked_at: Cycle,
-    /// Whether somebody waits for it by now.
+    /// Whether a request waits for it by now.
     is_needed: bool,
 }
 
@@ -225,7 +225,7 @@ impl Prefetching {
         self.get_mut(flight).line = NO_LINE;
     }
 
-    /// Somebody waits for a line that is on its way.
+    /// A request waits for a line that is on its way.
     pub(super) fn needs(&mut self, line: u64) {
         let prefetch = self.prefetches.iter_mut().find(|prefetch| prefetch.line == line);
         if let Some(prefetch) = prefetch.filter(|prefetch| !prefetch.is_needed) {

@@ -1,0 +1,58 @@
+//! Calls of which no event tells when they are over, made by one thread beside others.
+
+use crate::support::sys::{self, check};
+use crate::support::{Options, PAGE, Region, Trouble, Verdict};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// One thread unlocks all memory again and again; another maps and unmaps: it has its turn.
+pub fn unlocks_all_the_time(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(1);
+    beside(Duration::ZERO, &|| {
+        for _ in 0..200 {
+            let pages = 4;
+            let at = sys::map(std::ptr::null_mut(), pages * PAGE, sys::RW, sys::ANON)?;
+            let mapped = Region::at(at, pages, options.seed);
+            mapped.fill(2);
+            mapped.check(2)?;
+            sys::unmap(mapped.base, mapped.bytes())?;
+        }
+        region.check(1)
+    })
+}
+
+/// Memory that may not be written leaves between such calls.
+pub fn read_only_beside_unlocking(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(1);
+    sys::protect(region.base, region.bytes(), libc::PROT_READ)?;
+    for pause in [Duration::from_micros(500), Duration::from_millis(50)] {
+        beside(pause, &|| (0..4).try_for_each(|_| region.check(1)))?;
+    }
+    Ok(())
+}
+
+/// Does something while another thread unlocks all memory, with this pause between two calls, in
+/// which it runs.
+fn beside(pause: Duration, what: &dyn Fn() -> Verdict) -> Verdict {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let unlocking = scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                // SAFETY: unlocks this process's own memory.
+                check("munlockall", unsafe { libc::munlockall() })?;
+                let since = std::time::Instant::now();
+                while since.elapsed() < pause && !is_over.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+            Ok::<(), Trouble>(())
+        });
+        let done = what();
+        is_over.store(true, Relaxed);
+        unlocking.join().map_err(|_| Trouble::from("a thread panicked"))??;
+        done
+    })
+}
