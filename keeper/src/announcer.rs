@@ -119,7 +119,8 @@ impl Announcer<'_> {
             if let Home::Space(space) = self.known_home(call.tid) {
                 let pager = self.pager;
                 // One that is received from the same thread has not begun: that thread has left the
-                // one before.
+                // one before. (Only this thread can tell: a call that it is about to let go is
+                // received still, and under way already.)
                 let has_left = &mut |other: &InFlight| {
                     pager.received.lock().contains(&other.tid) || has_left(other, TIME_TO_STOP)
                 };

@@ -31,7 +31,7 @@ use crate::handlers::{Handlers, Starvation};
 use crate::outcome::{Ending, UnprotectedMemory};
 use crate::pager::agent::{agent_is_gone, ended_with_program};
 use crate::pager::evict::Taken;
-use crate::pager::space::Space;
+use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
 use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
@@ -442,9 +442,8 @@ impl Watcher {
         let is_free = || space.state.try_lock_for(SURVEY_PATIENCE).is_some();
         if space.wants_call_over.load(Relaxed) && is_free() {
             space.wants_call_over.store(false, Relaxed);
-            let asked = self.pager.events().check_in_flight(space, &mut |call| {
-                self.pager.received.lock().contains(&call.tid) || has_left(call, TIME_TO_STOP)
-            });
+            let has_left = &mut |call: &InFlight| has_left(call, TIME_TO_STOP);
+            let asked = self.pager.events().check_in_flight(space, has_left);
             self.pager.or_stop(asked)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! userfaultfd(2): the calls and messages of `linux/userfaultfd.h` that the keeper uses.
 
+use super::shortage::told;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -273,7 +274,11 @@ impl Userfault {
             unsafe { libc::read(self.0.as_raw_fd(), raw.as_mut_ptr().cast(), size_of_val(&raw)) };
         if n < 0 {
             let e = io::Error::last_os_error();
-            return if e.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(e) };
+            if e.kind() == io::ErrorKind::WouldBlock {
+                return Ok(0);
+            }
+            // A fork's message brings a descriptor.
+            return told("reading faults and forks", Err(e));
         }
         let count = n as usize / size_of::<RawMessage>();
         into.extend(raw[..count].iter().map(decode));

@@ -88,6 +88,7 @@ impl Evict<'_> {
     /// again they are not found twice.
     fn choose(&self, state: &mut SpaceState, until: Option<u32>) -> Chosen {
         let mut chosen = Chosen::default();
+        state.clear.release_pinned();
         let (mut held, mut is_up_to_date) = (Vec::new(), false);
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;

@@ -73,7 +73,7 @@ impl Evict<'_> {
         let torn = first.stayed.into_iter().chain(first.put_back);
         let single = torn.map(|first| Run { first, pages: 1 }).collect::<Vec<_>>();
         let second = self.take_aside(space, state, hand, (&ready, &locks), &single)?;
-        second.put_back.iter().for_each(|&i| keep(&mut state.clear, &ready[i]));
+        second.put_back.iter().for_each(|&i| state.clear.pin(ready[i].vpn));
         for i in second.stayed {
             learn_rights(state);
             match is_read_only(state, &ready[i]) {

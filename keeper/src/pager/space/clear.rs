@@ -4,9 +4,15 @@ use super::{CleanBet, Vpn};
 use crate::pager::clear_pages::ClearPages;
 use crate::pager::shared::ShareId;
 use crate::ranges::PageRanges;
+use crate::sys::clock::Instant;
 use crate::sys::procfs::{self, CurrentCall};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
+
+/// How long a page that was pinned stays before that is asked again: to take it aside and put it
+/// back takes some ten microseconds, and a program may have thousands pinned for good.
+const PINNED_PAUSE: Duration = Duration::from_millis(250);
 
 /// A page in the Clear that the pager knows of.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +75,8 @@ pub struct Clear {
     pub clean_bet: CleanBet,
     /// Pages that the kernel does not let the agent take out: they are in no queue.
     pub stuck: PageRanges,
+    /// Those of `stuck` that were pinned, and when it is tried again to take them out.
+    pinned: VecDeque<(Instant, Vpn)>,
     /// Pages that it did not let out when that was tried last.
     refused: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
@@ -167,6 +175,22 @@ impl Clear {
             false => self.refused.remove(vpn..vpn + 1),
         }
         is_first
+    }
+
+    /// A page is pinned: it stays for a while.
+    pub fn pin(&mut self, vpn: Vpn) {
+        self.stuck.insert(vpn..vpn + 1);
+        self.pinned.push_back((Instant::now(), vpn));
+    }
+
+    /// Queues pages again that were pinned a while ago.
+    pub fn release_pinned(&mut self) {
+        while let Some(&(since, vpn)) = self.pinned.front()
+            && since.elapsed() > PINNED_PAUSE
+        {
+            self.pinned.pop_front();
+            self.release(&(vpn..vpn + 1));
+        }
     }
 
     /// Pages that were stuck may not be any more.
