@@ -308,8 +308,8 @@ impl Agent<'_> {
         for page in 0..pages {
             let (from, to) = (self.staging(id).address, aside);
             let offset = page as usize * PAGE;
-            // Every other answer means that it is aside: moved uncounted, or never elsewhere. Were it
-            // not, it would be nowhere, which ends the run before the program reads it.
+            // Every other answer means that it is aside: moved uncounted, or never elsewhere. Were
+            // it not, it would be nowhere, which ends the run before the program reads it.
             while calls::move_pages(
                 uffd,
                 (to + offset) as u64,
