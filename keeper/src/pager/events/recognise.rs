@@ -7,7 +7,7 @@ use crate::config::PAGE_BYTES;
 use crate::pager::events::Events;
 use crate::pager::fault::Served;
 use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
-use crate::pager::{Stop, asked};
+use crate::pager::Stop;
 use crate::sys;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
@@ -117,11 +117,9 @@ impl Events<'_> {
         vpns: &[Vpn],
         candidates: impl Iterator<Item = i32>,
     ) -> Result<Result<Option<i32>, ()>, Stop> {
-        let opened = candidates.filter_map(|pid| match asked::page_table(pid) {
-            Ok(found) => found.map(|pagemap| Ok((pid, pagemap))),
-            Err(stop) => Some(Err(stop)),
-        });
-        let candidates = opened.collect::<Result<Vec<(i32, Pagemap)>, Stop>>()?;
+        // One that is not shown to the keeper (EACCES) is no child of a process that is.
+        let candidates: Vec<(i32, Pagemap)> =
+            candidates.filter_map(|pid| Some((pid, Pagemap::open(pid).ok()?))).collect();
         if candidates.is_empty() {
             return Ok(Ok(None));
         }
