@@ -4,10 +4,10 @@
 //! reads another process's memory faults in it.)
 
 use crate::config::PAGE_BYTES;
+use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::fault::Served;
 use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
-use crate::pager::Stop;
 use crate::sys;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::process;
