@@ -14,6 +14,10 @@ const MIB: u64 = 64;
 /// A Clear that is short only when the program has long begun, and what it grows to.
 const LATE: (u64, u64) = (40 << 20, 160);
 
+/// By a limit of no more than this, or a strict one, a process that asks for much memory is armed
+/// first.
+const SMALL: u64 = 32 << 20;
+
 /// Runs of which one must be looked at all the time. What is seen is judged in each.
 const MOST_RUNS: u32 = 3;
 
@@ -70,18 +74,35 @@ fn bounded_by(clear: u64, mib: u64, name: &str, words: &[&str]) {
 
 fn bounded_with(clear: u64, bound: &[&str], mib: u64, name: &str, words: &[&str]) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let (seen, done) = protected(clear, bound, mib, name, words);
+    let run = || protected(clear, bound, mib, name, words);
+    let depends_on_looks = clear > SMALL && bound.is_empty();
+    let (seen, done) = if depends_on_looks { undisturbed(clear, run) } else { run() };
     let most_bytes = seen.most_bytes;
     tally::outside(most_bytes > clear + ALLOWANCE);
     assert!(seen.looks > 20, "{name}: {} looks are too few to judge by", seen.looks);
     assert!(
         most_bytes <= clear + ALLOWANCE,
-        "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}\n{}",
+        "{name}: {} KiB of plaintext in RAM, for a Clear of {} KiB: {seen:?}\n{}\n{}",
         most_bytes >> 10,
         clear >> 10,
-        done.stderr
+        done.stderr,
+        done.statistics(name).0
     );
     done.kept_its_bound(name);
+}
+
+/// A run that kept the bound, or from which the machine's host took no processor away. Where it did
+/// the watcher does not look when it wants to, on which a bound of this size depends (SPEC.md,
+/// section 10).
+fn undisturbed(clear: u64, run: impl Fn() -> (Seen, Done)) -> (Seen, Done) {
+    for _ in 1..MOST_RUNS {
+        let (seen, done) = run();
+        if seen.most_bytes <= clear + ALLOWANCE || seen.stolen.is_zero() {
+            return (seen, done);
+        }
+        loud(&format!("NOTE: judged again, since the host took processors away: {seen:?}"));
+    }
+    run()
 }
 
 fn bounded(name: &str) {
