@@ -136,44 +136,71 @@ impl Announcer<'_> {
             self.waiting.push(call);
             return Ok(());
         };
-        let begins = begins(&call, argument);
-        let forks = begins == Begins::Fork;
         if asks_for_strict_mode(&call) {
             self.make_strict(call);
             return Ok(());
         }
+        let begins = begins(&call, argument);
         let added = self.pager.spaces_added();
-        let home = match call.number {
-            // After an execve the old memory does not matter. If the execve fails, the thread's
-            // next call finds the space again.
-            libc::SYS_execve | libc::SYS_execveat => self.known_home(call.tid),
-            // A forked child that is not known yet has not had a fault served.
-            libc::SYS_exit_group => self.known_home(call.tid),
-            _ => self.home_of(call.tid)?,
-        };
-        if matches!(home, Home::NotKnownYet) {
-            self.waiting.push(call);
-            return Ok(());
-        }
-        if let (libc::SYS_execve | libc::SYS_execveat, Home::Space(space)) = (call.number, &home)
-            && !self.pager.events().prepare_stores(space, &call)?
-        {
+        let home = self.home_for(&call)?;
+        if matches!(home, Home::NotKnownYet) || self.waits_for_stores(&home, &call)? {
             self.waiting.push(call);
             return Ok(());
         }
         if matches!(call.number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_futex) {
-            if let Home::Space(space) = home
-                && !self.pager.events().prepare_stores(&space, &call)?
-            {
-                self.waiting.push(call);
-                return Ok(());
-            }
             if call.number == libc::SYS_exit {
                 self.spaces.remove(&call.tid);
             }
             self.go_on(&call);
             return Ok(());
         }
+        self.note_call(&home, &call, begins, argument);
+        let answer = match (self.room_first(&home, &call), home) {
+            (Some(answer), _) => answer,
+            (None, Home::Space(space)) => {
+                if begins == Begins::Fork && !self.forking.contains(&space.id) {
+                    self.forking.push(space.id);
+                }
+                self.make_or_order(&space, &call, begins, argument)?
+            }
+            (None, Home::Unclaimed(_) | Home::NotKnownYet) => self.let_through(&call, added),
+        };
+        self.give(answer, call);
+        Ok(())
+    }
+
+    /// The space of a call. After an execve the old memory does not matter, and if the execve
+    /// fails, the thread's next call finds the space again; a forked child that is not known yet
+    /// has not had a fault served.
+    fn home_for(&mut self, call: &Announced) -> Result<Home, Stop> {
+        match call.number {
+            libc::SYS_execve | libc::SYS_execveat | libc::SYS_exit_group => {
+                Ok(self.known_home(call.tid))
+            }
+            _ => self.home_of(call.tid),
+        }
+    }
+
+    /// Whether pages of its space to which the kernel stores in this call cannot be held in place
+    /// yet.
+    fn waits_for_stores(&self, home: &Home, call: &Announced) -> Result<bool, Stop> {
+        let stores = matches!(
+            call.number,
+            libc::SYS_execve
+                | libc::SYS_execveat
+                | libc::SYS_exit
+                | libc::SYS_exit_group
+                | libc::SYS_futex
+        );
+        match home {
+            Home::Space(space) if stores => Ok(!self.pager.events().prepare_stores(space, call)?),
+            _ => Ok(false),
+        }
+    }
+
+    /// Tells the others of a call that is about to be answered, and counts what the kernel will
+    /// refuse.
+    fn note_call(&self, home: &Home, call: &Announced, begins: Begins, argument: Argument) {
         match call.number {
             libc::SYS_execve | libc::SYS_execveat => {
                 // The process may be armed before it makes its next call.
@@ -187,22 +214,15 @@ impl Announcer<'_> {
                 add(&self.pager.counts.listeners_refused, 1);
             }
             // The kernel refuses to register memory that the pager's userfaultfd has registered.
-            libc::SYS_ioctl if asks_for_ours(&home, argument) => {
+            libc::SYS_ioctl if asks_for_ours(home, argument) => {
                 add(&self.pager.counts.userfaults_refused, 1);
             }
-            _ if forks => self.pager.attention.stir(),
+            _ if begins == Begins::Fork => self.pager.attention.stir(),
             _ => {}
         }
-        let answer = match (self.room_first(&home, &call), home) {
-            (Some(answer), _) => answer,
-            (None, Home::Space(space)) => {
-                if forks && !self.forking.contains(&space.id) {
-                    self.forking.push(space.id);
-                }
-                self.make_or_order(&space, &call, begins, argument)?
-            }
-            (None, Home::Unclaimed(_) | Home::NotKnownYet) => self.let_through(&call, added),
-        };
+    }
+
+    fn give(&mut self, answer: Answer, call: Announced) {
         match answer {
             Answer::Made(result) => {
                 self.pager.received.lock().remove(&call.tid);
@@ -212,7 +232,6 @@ impl Announcer<'_> {
             Answer::Later => self.waiting.push(call),
             Answer::Given | Answer::Never => {}
         }
-        Ok(())
     }
 
     /// Makes a call of a space, or queues it behind an earlier one. The lock on `arming` keeps the

@@ -1,18 +1,17 @@
 //! The keeper process: holds the keys, starts the program, and runs the pager's threads.
 
-use crate::adversary;
+mod account;
+mod prepare;
+
 use crate::announcer;
-use crate::config::{Config, KeyHiding};
+use crate::config::Config;
 use crate::control;
 use crate::deferred::Deferred;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
 use crate::held_output::HeldOutput;
-use crate::hiding;
-use crate::metadata::MappedMetadata;
 use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
-use crate::pager::healing::Healing;
-use crate::pager::{Pager, Stop};
+use crate::pager::Pager;
 use crate::panics;
 use crate::pause::Pause;
 use crate::program::{self, Waiting};
@@ -20,18 +19,16 @@ use crate::rotate;
 use crate::scrub;
 use crate::secret::MemoryKind;
 use crate::secrets;
-use crate::store::{PageStore, StoreConfig};
 use crate::sys::seccomp::Listener;
-use crate::sys::shortage::{self, Spare};
-use crate::sys::{own_limits, pagemap, process, sched};
+use crate::sys::{own_limits, process, sched};
 use crate::watch::{Policy, Watcher};
-use casemate_pages::Verification;
 use parking_lot::Mutex;
+use prepare::{Prepared, Privileged};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
 /// Runs the keeper in a forked child; never returns.
@@ -80,16 +77,7 @@ fn internal(what: &str) -> impl Fn(std::io::Error) -> Ending {
     move |error| Ending::KeeperFailed { what: format!("{what}: {}", own_limits::in_words(&error)) }
 }
 
-fn cannot_hide(chosen: &KeyHiding, error: std::io::Error) -> Ending {
-    let place = match chosen {
-        KeyHiding::MemfdSecret => return internal("making keys")(error),
-        KeyHiding::Tpm(path) => format!("{}: ", path.display()),
-        KeyHiding::ExposureResilient(_) => String::new(),
-    };
-    let what = format!("keys cannot be hidden there: {place}{error}; choose another --key-hiding");
-    Ending::KeeperFailed { what }
-}
-
+/// Starts the program and everything that serves it, and sleeps until the run ends.
 fn start(
     config: &Config,
     front: &OwnedFd,
@@ -106,9 +94,7 @@ fn start(
     let waiting = program::fork(config, signals, ends).map_err(internal("forking"))?;
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
-    let physical_address = config.heal.then(pagemap::physical_addresses).flatten();
-    let hideaway = hiding::place(&config.key_hiding)
-        .map_err(|error| cannot_hide(&config.key_hiding, error))?;
+    let privileged = Privileged::take(config)?;
     process::drop_effective_capabilities();
     let pid = waiting.pid();
     // The descriptor table is shared: sending the number is enough, here and below.
@@ -117,68 +103,57 @@ fn start(
     pid_out.write_all(&number).map_err(internal("reporting the program"))?;
     let mut pause = Pause::new(front, pid).map_err(internal("watching the program's stops"))?;
 
-    let secrets =
-        secrets::make(hideaway).map_err(|error| cannot_hide(&config.key_hiding, error))?;
-    let store = PageStore::new(StoreConfig {
-        crypt_limit_bytes: config.crypt_limit_bytes,
-        swap: config.swap.clone(),
-        attackable: config.attackable,
-        verified_later: config.log_hash.is_some(),
-    })
-    .map_err(|e| Ending::StoreFailed { what: e.to_string() })?;
-    let metadata =
-        MappedMetadata::new(config.attackable).map_err(internal("reserving metadata"))?;
-    let view = metadata.share().map_err(internal("sharing metadata"))?;
-    let state = metadata.state();
-    let how = config.log_hash.map_or(Verification::Tree, |_| Verification::LogHash);
-    let directory = secrets.directory(how, metadata, config.node_cache_bytes);
-    let trusted_bytes = directory.trusted_bytes() + secrets.bytes();
-    let (cipher, key_memory) = secrets.into_cipher();
-    let pager = Pager::new(config, cipher, directory, state, store);
-    let mut pager = pager.map_err(internal("preparing the pager"))?;
-    if config.heal {
-        pager.healing = Healing::with(physical_address);
-    }
-    let pager = Arc::new(pager);
-    let spare = Spare::set_aside().map_err(internal("setting descriptors aside"))?;
-    let ending = Arc::clone(&pager);
-    shortage::ends_the_run(spare, move |what| ending.stop(Stop::Internal(what)));
-    if let Some(view) = view {
-        adversary::serve(&pager, view).map_err(internal("opening the stores to attacks"))?;
-    }
+    let Prepared { pager, trusted_bytes, key_memory } = Prepared::new(config, privileged)?;
     // Without a door the run goes on, and cannot be changed: another may have taken its name.
     let front_pid = std::os::unix::process::parent_id();
     let (_door, orders) = control::serve(front_pid, &pager).ok().unzip();
-    let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
-    handlers.start(&pager).map_err(internal("starting the handlers"))?;
-    if let Some(period) = config.scrub {
-        scrub::start(&pager, period).map_err(internal("starting the scrubber"))?;
-    }
-    if let Some(period) = config.rotate {
-        rotate::start(&pager, period).map_err(internal("starting the rotation of keys"))?;
-    }
+    let handlers = start_services(config, &pager)?;
     let deferred = config.log_hash.map(|every| Deferred::start(&pager, every, output));
     let deferred = deferred.transpose().map_err(internal("starting the checks"))?;
-    secrets::idle_keys::start(&pager).map_err(internal("watching idle keys"))?;
+    let largest = Arc::new(Mutex::new(Vec::new()));
+    let (watched, found) = (Arc::clone(&pager), Arc::clone(&largest));
+    let policy = Policy::of(config);
+    let watcher = move || Watcher::new(watched, handlers, pid, policy, found, orders);
+    start_watcher(&pager, watcher, waiting, pid_out)?;
+    wait_for_end(&pager, front, &mut pause);
+    Ok(Run { pager, trusted_bytes, key_memory, largest, deferred })
+}
+
+/// Starts the threads that serve faults, and those that look after pages and keys.
+fn start_services(config: &Config, pager: &Arc<Pager>) -> Result<Arc<Handlers>, Ending> {
+    let handlers = Handlers::new().map_err(internal("preparing the handlers"))?;
+    handlers.start(pager).map_err(internal("starting the handlers"))?;
+    if let Some(period) = config.scrub {
+        scrub::start(pager, period).map_err(internal("starting the scrubber"))?;
+    }
+    if let Some(period) = config.rotate {
+        rotate::start(pager, period).map_err(internal("starting the rotation of keys"))?;
+    }
+    secrets::idle_keys::start(pager).map_err(internal("watching idle keys"))?;
     let hearing = Arc::clone(&handlers);
     // Cannot fail: the pager is new, so the cell is empty.
     let _ = pager.spaces.hears.set(Box::new(move |space| hearing.listen_everywhere(space)));
-    let (watched, policy) = (Arc::clone(&pager), Policy::of(config));
-    let largest = Arc::new(Mutex::new(Vec::new()));
-    let found = Arc::clone(&largest);
+    Ok(handlers)
+}
+
+/// Starts the watcher's thread, which lets the program begin, and returns once that has happened.
+fn start_watcher(
+    pager: &Arc<Pager>,
+    watcher: impl FnOnce() -> std::io::Result<Watcher> + Send + 'static,
+    waiting: Waiting,
+    mut thread_out: File,
+) -> Result<(), Ending> {
+    let pager = Arc::clone(pager);
     let (begun, has_begun) = std::sync::mpsc::channel();
     secrets::spawn("watcher", move || {
         // The front process polls it to notice that this process is being killed; without it the
         // front notices later. An error means that the front is gone, which is seen elsewhere.
         let thread = process::pidfd_of_this_thread().map_or(-1, IntoRawFd::into_raw_fd);
-        let _ = pid_out.write_all(&thread.to_ne_bytes());
+        let _ = thread_out.write_all(&thread.to_ne_bytes());
         // A program can touch a hundred megabytes while the watcher waits for a processor.
         sched::hurry_self();
-        let watcher = Watcher::new(Arc::clone(&watched), handlers, pid, policy, found, orders);
-        match watcher.map_err(internal("preparing the watcher")).and_then(|watcher| {
-            begin(&watched, waiting)?;
-            Ok(watcher)
-        }) {
+        let watcher = watcher().map_err(internal("preparing the watcher"));
+        match watcher.and_then(|watcher| begin(&pager, waiting).map(|()| watcher)) {
             Ok(watcher) => {
                 // The receiver waits for this.
                 let _ = begun.send(Ok(()));
@@ -189,9 +164,7 @@ fn start(
     })
     .map_err(internal("starting the watcher"))?;
     let lost = || Ending::KeeperFailed { what: "the watcher ended".to_owned() };
-    has_begun.recv().unwrap_or_else(|_| Err(lost()))?;
-    wait_for_end(&pager, front, &mut pause);
-    Ok(Run { pager, trusted_bytes, key_memory, largest, deferred })
+    has_begun.recv().unwrap_or_else(|_| Err(lost()))
 }
 
 /// Lets the program begin. The thread that looks after it calls this: were it another, the program
@@ -222,103 +195,5 @@ fn wait_for_end(pager: &Pager, front: &OwnedFd, pause: &mut Pause) {
         pause.look();
         // A child has ended or stopped, possibly one that the watcher waits for.
         pager.attention.stir();
-    }
-}
-
-impl Run {
-    fn outcome(&self, front: &OwnedFd, started: Instant) -> Outcome {
-        let pager = &self.pager;
-        let fallback =
-            || Ending::KeeperFailed { what: "the run ended without a reason".to_owned() };
-        let ending = pager.ending().cloned().unwrap_or_else(fallback);
-        let ending = pager.noted_violation().unwrap_or(ending);
-        let ending = match &self.deferred {
-            Some(deferred) => deferred.finish(pager, ending, front),
-            None => ending,
-        };
-        let (roots, trouble) = secrets::roots_account();
-        let ending = match (ending, trouble) {
-            (Ending::KeeperFailed { what }, Some(why)) => {
-                Ending::KeeperFailed { what: format!("{what}: {why}") }
-            }
-            (ending, _) => ending,
-        };
-        pager.note_peaks();
-        let c = &pager.counts;
-        let kept = pager.budget.kept();
-        let store = pager.store.stats();
-        let page = crate::config::PAGE_BYTES as u64;
-        Outcome {
-            ending,
-            started: true,
-            statistics: Statistics {
-                elapsed_s: started.elapsed().as_secs_f64(),
-                processes_seen: c.processes_seen.load(Relaxed),
-                processes_armed: c.processes_armed.load(Relaxed),
-                standstills: c.standstills.load(Relaxed),
-                look_late_us_peak: c.look_late_us_peak.load(Relaxed),
-                starvations: c.starvations.load(Relaxed),
-                faults: c.faults.load(Relaxed),
-                programs: pager.quotas.uses(),
-                pages_in: c.pages_in.load(Relaxed),
-                pages_out: c.pages_out.load(Relaxed),
-                zero_fills: c.zero_fills.load(Relaxed),
-                zero_evictions: c.zero_evictions.load(Relaxed),
-                clean_evictions: c.clean_evictions.load(Relaxed),
-                idle_evictions: c.idle_evictions.load(Relaxed),
-                uncounted_moves: c.uncounted_moves.load(Relaxed),
-                calls_announced: c.calls_announced.load(Relaxed),
-                unannounced_changes: c.unannounced_changes.load(Relaxed),
-                processes_unannounced: c.processes_unannounced.load(Relaxed),
-                processes_unannounced_why: pager.unannounced.get().cloned().unwrap_or_default(),
-                userfaults_refused: c.userfaults_refused.load(Relaxed),
-                listeners_refused: c.listeners_refused.load(Relaxed),
-                grown_without_agent: c.grown_without_agent.load(Relaxed),
-                reconciled_pages: c.reconciled_pages.load(Relaxed),
-                grace_hits: c.grace_hits.load(Relaxed),
-                readahead_pages: c.readahead_pages.load(Relaxed),
-                readahead_hits: c.readahead_hits.load(Relaxed),
-                readahead_misses: c.readahead_misses.load(Relaxed),
-                fault_latency: c.fault_latency(),
-                protected_bytes_peak: c.protected_pages_peak.load(Relaxed) * page,
-                unprotected_bytes_peak: c.unprotected_pages_peak.load(Relaxed) * page,
-                unprotectable_bytes_peak: c.unprotectable_pages_peak.load(Relaxed) * page,
-                unprotected_largest: self.largest.lock().clone(),
-                clear_bytes_peak: kept.peak * page,
-                clear_bytes_limit: kept.greatest * page,
-                clear_bytes_limit_least: kept.least * page,
-                clear_bytes_limit_last: kept.last * page,
-                clear_bytes_excess_peak: kept.excess * page,
-                forked_unshared_pages: c.forked_unshared_pages.load(Relaxed),
-                excess_uncounted_bytes_peak: c.excess_uncounted_pages_peak.load(Relaxed) * page,
-                excess_moving_bytes_peak: c.excess_moving_pages_peak.load(Relaxed) * page,
-                clear_size_changes: kept.changes,
-                crypt_bytes_peak: store.crypt_peak,
-                swap_bytes_peak: store.swap_peak,
-                swap_pages_out: store.swap_pages_out,
-                swap_pages_in: store.swap_pages_in,
-                metadata_bytes_peak: c.metadata_bytes_peak.load(Relaxed),
-                trusted_bytes: self.trusted_bytes,
-                key_memory: format!("{:?}", self.key_memory),
-                violations: c.violations.load(Relaxed),
-                checks: c.checks.load(Relaxed),
-                checked_lines: c.checked_lines.load(Relaxed),
-                check_us_peak: c.check_us_peak.load(Relaxed),
-                output_bytes_given_up: c.output_bytes_given_up.load(Relaxed),
-                output_trouble: self.deferred.as_ref().and_then(|deferred| deferred.trouble()),
-                output: self.deferred.as_ref().and_then(|deferred| deferred.written()),
-                healed_pages: c.healed_pages.load(Relaxed),
-                healed_bits: c.healed_bits.load(Relaxed),
-                resealed_pages: c.resealed_pages.load(Relaxed),
-                key_rotations: c.key_rotations.load(Relaxed),
-                page_keys_derived: pager.page_keys().keys_derived(),
-                root_reveals: roots.reveals,
-                root_reveal_us_peak: roots.slowest.as_micros() as u64,
-                failing_frames: pager.healing.failing_again(),
-                scrubbed_pages: c.scrubbed_pages.load(Relaxed),
-                keeper_cpu_s: process::own_cpu_seconds(),
-                profile: pager.profiler.sum(),
-            },
-        }
     }
 }

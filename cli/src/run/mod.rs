@@ -16,6 +16,7 @@ mod verification;
 use std::os::unix::process::CommandExt;
 
 use anyhow::{Error, Result};
+use casemate_keeper::{Config, Outcome};
 
 use crate::doctor;
 use crate::failure::{self, Failure};
@@ -39,6 +40,45 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         ))
         .into());
     }
+    see_to_protection(args)?;
+    see_to_report(args)?;
+    let certifying = Certifying::prepare(args)?;
+    let outcome = casemate_keeper::run(&config);
+    let mut code = exit_codes::of(&outcome.ending);
+    if let Some(sentence) = sentence::of(&outcome, &config) {
+        output::stderr(&format!("casemate: {sentence}\n"));
+    }
+    let uncertified = certifying.and_then(|certifying| certifying.finish(&outcome).err());
+    let uncertified = uncertified.map(|error| failure::sentence(&error));
+    for failure in outcome.statistics.output_trouble.iter().chain(&uncertified) {
+        output::stderr(&format!("casemate: {failure}\n"));
+        code = or_own_error(code);
+    }
+    tell(args, &config, &outcome, code)
+}
+
+/// Writes the report or the summary, and returns the code to end with.
+fn tell(args: &RunArgs, config: &Config, outcome: &Outcome, code: u8) -> Result<u8> {
+    match &args.json {
+        Some(JsonTo::Stream) => output::stderr(&report::line(&args.command, outcome, code)?),
+        Some(JsonTo::File(path)) => {
+            let report = report::Report::new(&args.command, outcome, code);
+            if let Err(error) = output::json_file(path, &report) {
+                output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
+                return Ok(or_own_error(code));
+            }
+        }
+        None if !args.quiet && outcome.started => {
+            output::stderr(&summary::summary(&args.command, outcome, config.on_violation));
+        }
+        None => {}
+    }
+    Ok(code)
+}
+
+/// The program is there, and this machine and user can protect it, or it may run without that. In
+/// another run it is executed at once, since that run protects it.
+fn see_to_protection(args: &RunArgs) -> Result<()> {
     let found = command::find(&args.command[0])?;
     let required = args.required_percent();
     if let Some(keeper) = casemate_keeper::inside_run() {
@@ -72,35 +112,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
             ));
         }
     }
-    see_to_report(args)?;
-    let certifying = Certifying::prepare(args)?;
-    let outcome = casemate_keeper::run(&config);
-    let mut code = exit_codes::of(&outcome.ending);
-    if let Some(sentence) = sentence::of(&outcome, &config) {
-        output::stderr(&format!("casemate: {sentence}\n"));
-    }
-    let uncertified = certifying.and_then(|certifying| certifying.finish(&outcome).err());
-    let uncertified = uncertified.map(|error| failure::sentence(&error));
-    for failure in outcome.statistics.output_trouble.iter().chain(&uncertified) {
-        output::stderr(&format!("casemate: {failure}\n"));
-        code = or_own_error(code);
-    }
-    match &args.json {
-        Some(JsonTo::Stream) => output::stderr(&report::line(&args.command, &outcome, code)?),
-        Some(JsonTo::File(path)) => {
-            if let Err(error) =
-                output::json_file(path, &report::Report::new(&args.command, &outcome, code))
-            {
-                output::stderr(&format!("casemate: {}\n", failure::sentence(&error)));
-                return Ok(or_own_error(code));
-            }
-        }
-        None if !args.quiet && outcome.started => {
-            output::stderr(&summary::summary(&args.command, &outcome, config.on_violation));
-        }
-        None => {}
-    }
-    Ok(code)
+    Ok(())
 }
 
 /// What the report goes to is known to take it before the program starts.

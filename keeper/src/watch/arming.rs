@@ -1,35 +1,26 @@
 //! Arming: a process is given an agent and comes under the pager. Large ones first, and only when
 //! the plaintext of the whole run nears its bound.
 
+mod armed;
 mod choice;
 mod failed;
+mod steps;
 
 use super::Policy;
 use super::family::{Family, InMemory};
 use super::precedence::Precedence;
-use crate::announcer::{self, CallsWait};
-use crate::event_counts::add;
-use crate::hand::{
-    Announcements, Found, Hand, Hold, InjectError, Injection, Injector, LostAgent, Progress,
-    StagingKind, follow_transfers,
-};
+use crate::hand::{Found, Hold, Injection, Injector, LostAgent, follow_transfers};
 use crate::handlers::Handlers;
 use crate::pager::events::recognise::owner_of_memory;
-use crate::pager::space::{Mapped, Space, SpaceState};
 use crate::pager::{Pager, Stop};
 use crate::sys::own_limits::in_words;
 use crate::sys::process;
 use crate::sys::procfs;
-use crate::sys::sched;
-use crate::sys::seccomp::Listener;
-use crate::sys::uffd::{Refusal, Userfault, feature};
-use casemate_pages::SpaceId;
-use std::cmp::Reverse;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use steps::Pending;
 
 /// Failed attempts for reasons that may pass (limits, debuggers) before a process counts as
 /// unprotectable.
@@ -38,16 +29,6 @@ const TRIES: u32 = 200;
 const FEW_TRIES: u32 = 4;
 /// The time that the watcher spends on injections without a pause, or as long as the look took.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// The shortest such time, while other programs grow that may pass the limit meanwhile.
-const LEAST_PATIENCE: Duration = Duration::from_millis(1);
-/// The longest such time, where a look at very many processes takes longer.
-const MOST_PATIENCE: Duration = Duration::from_millis(50);
-/// Injections that go on at the same time. Of the processes that wait for theirs all are stopped.
-const MOST_UNDER_WAY: usize = 4;
-/// After so long an injection that does not end lets the next one go on.
-const TURN: Duration = Duration::from_millis(20);
-/// A process that has been stopped for so long is passed over for no other.
-const LONGEST_PASSED_OVER: Duration = Duration::from_millis(50);
 /// Attempts to stop all threads of a process, after which it is armed without stopping all of them.
 /// A thread that stays in the kernel, such as the parent in a vfork, must not keep the process
 /// unprotected.
@@ -82,32 +63,6 @@ pub(super) struct Arming {
     arms_for_lock: bool,
     /// Threads that were stopped complete their transfers.
     follows: bool,
-}
-
-/// An injection in progress, and the space of the process when it began.
-struct Pending {
-    injection: Injection,
-    /// The process that owns the memory: this one, or the parent whose memory it uses since a
-    /// vfork.
-    owner: i32,
-    space: Option<SpaceId>,
-    /// When it was begun, which stops the process.
-    begun: Instant,
-    /// When it was first asked how far it is, in its turn.
-    since: Option<Instant>,
-    /// Whether its agent is known to the family.
-    is_noted: bool,
-}
-
-impl Pending {
-    /// Whether it has had its turn, which is over then.
-    fn ends_turn(&mut self) -> bool {
-        let is_over = self.since.is_some_and(|since| since.elapsed() > TURN);
-        if is_over {
-            self.since = None;
-        }
-        is_over
-    }
 }
 
 impl Arming {
@@ -200,12 +155,6 @@ impl Arming {
         });
     }
 
-    fn sort_pending(&mut self, asking: &[i32]) {
-        let waits =
-            |of: &Pending| asking.contains(&of.owner) || asking.contains(&of.injection.pid());
-        self.pending.sort_by_key(|pending| turn(pending.begun.elapsed(), waits(pending)));
-    }
-
     /// Lets those go that have their agent, if there is room, or no more can be made soon.
     pub fn let_go_of_armed(&mut self, more_to_reclaim: bool) {
         let is_over = |(_, since): &mut (Injection, Instant)| {
@@ -279,9 +228,7 @@ impl Arming {
             injection.inherit(uffd);
         }
         let space = is_forked.map(|s| s.id);
-        let begun = Instant::now();
-        let pending = Pending { injection, owner, space, begun, since: None, is_noted: false };
-        self.pending.push(pending);
+        self.pending.push(Pending::new(injection, owner, space));
         Ok(true)
     }
 
@@ -295,290 +242,5 @@ impl Arming {
                 pending.injection.cancel();
             }
         }
-    }
-
-    /// Takes the steps that are due, without sleeping for a while: until its agent is in place, the
-    /// program can touch new memory.
-    fn proceed(
-        &mut self,
-        pager: &Arc<Pager>,
-        handlers: &Handlers,
-        family: &mut Family,
-        looked: Instant,
-        precedence: &mut Precedence,
-    ) -> Result<(), Stop> {
-        // Of many processes a look takes long. At least half of the time is for their agents.
-        let least = match pager.budget.may_overflow() && family.unarmed_growing() > 0 {
-            true => LEAST_PATIENCE,
-            false => PATIENCE,
-        };
-        // A small limit is kept by announced calls, and judged at looks: these come often.
-        let most = if pager.budget.is_small() { PATIENCE } else { MOST_PATIENCE };
-        let patience = looked.elapsed().clamp(least, most);
-        let until = Instant::now() + patience;
-        while !self.pending.is_empty() && Instant::now() < until {
-            self.step(pager, handlers, family, until)?;
-            precedence.see_to();
-            sched::give_way();
-        }
-        Ok(())
-    }
-
-    /// Takes a step with each of the first injections, or with as many of them as there is time
-    /// for.
-    fn step(
-        &mut self,
-        pager: &Arc<Pager>,
-        handlers: &Handlers,
-        family: &mut Family,
-        until: Instant,
-    ) -> Result<(), Stop> {
-        let (mut still, mut had_turn, mut asked) = (Vec::new(), Vec::new(), 0);
-        for mut pending in std::mem::take(&mut self.pending) {
-            let pid = pending.injection.pid();
-            pager.growing.lock().stop(pid, &pending.injection.stopping());
-            let is_over = pending.injection.is_over();
-            if !is_over && (asked == MOST_UNDER_WAY || Instant::now() >= until) {
-                still.push(pending);
-                continue;
-            }
-            asked += usize::from(!is_over);
-            pending.since.get_or_insert_with(Instant::now);
-            let progress = pending.injection.poll();
-            // It may be given up before a census sees it.
-            if !pending.is_noted {
-                pending.is_noted = match (&progress, pending.injection.agent_pid()) {
-                    (Progress::Done(hand), _) => {
-                        family.note_agent(hand.agent_pid(), || !hand.has_ended())
-                    }
-                    (_, Some(agent)) => {
-                        family.note_agent(agent, || pending.injection.agent_lives())
-                    }
-                    (_, None) => false,
-                };
-            }
-            match progress {
-                Progress::Pending => {
-                    let turn_is_over = pending.ends_turn();
-                    if turn_is_over { &mut had_turn } else { &mut still }.push(pending);
-                    continue;
-                }
-                Progress::Done(hand) => {
-                    let space = family.processes.get(&pending.owner).map(|p| p.space);
-                    // The process may have executed another program meanwhile, or been found to be
-                    // a forked child. Then the agent holds the wrong userfaultfd, and the injection
-                    // starts again.
-                    let (is_announced, listener) =
-                        announced(pager, pid, pending.injection.take_announcements());
-                    if space == Some(pending.space) {
-                        // Of those that slept some may be awake. Their calls wait until the space
-                        // exists; otherwise the announcer would let them through unseen.
-                        let is_armed = match CallsWait::begin(pager, pid) {
-                            Ok(_calls_wait) => {
-                                pager.growing.lock().forget(pid);
-                                let owner = pending.owner;
-                                self.arm(pager, handlers, family, owner, hand, is_announced)?;
-                                true
-                            }
-                            Err(stopping) => {
-                                self.stopping.extend(stopping);
-                                self.failed(pager, family, pid, &InjectError::Unsettled);
-                                false
-                            }
-                        };
-                        listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
-                        if is_armed {
-                            self.armed.push((pending.injection, Instant::now()));
-                            continue;
-                        }
-                    } else {
-                        listener.map_or(Ok(()), |listener| hear(pager, pid, listener))?;
-                    }
-                }
-                Progress::Failed(error) => {
-                    self.lost.extend(pending.injection.take_lost());
-                    // Under the filter its calls wait for an answer, whether the process is armed
-                    // or not.
-                    if let Announcements::Listener(listener) =
-                        pending.injection.take_announcements()
-                    {
-                        hear(pager, pid, listener)?;
-                    }
-                    self.failed(pager, family, pid, &error);
-                }
-            }
-            if !pending.injection.let_go() {
-                self.thawing.push(pending.injection);
-            }
-        }
-        still.extend(had_turn);
-        self.pending = still;
-        Ok(())
-    }
-
-    /// Called when the agent is in place: makes a space for the process, or gives its space the
-    /// agent.
-    fn arm(
-        &mut self,
-        pager: &Arc<Pager>,
-        handlers: &Handlers,
-        family: &mut Family,
-        pid: i32,
-        mut hand: Hand,
-        is_announced: bool,
-    ) -> Result<(), Stop> {
-        family.are_on_their_own();
-        let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
-        let uffd = hand.take_program_uffd();
-        let parents = process.space.and_then(|id| pager.space(id));
-        let is_forked = parents.is_some();
-        let space = match parents {
-            Some(space) => {
-                // A forked child: its memory is registered with the descriptor it inherited.
-                let mut state = space.state.lock();
-                let unregistered = state.mapped.unregistered_address();
-                if !self.can_evict(pager, family, pid, &mut hand, (&space.uffd, unregistered)) {
-                    return Ok(());
-                }
-                space.agent.store(hand.agent_pid(), Relaxed);
-                state.take_hand(hand)?;
-                pager.events().is_armed(&mut state);
-                state.calls.is_announced = is_announced;
-                space.announced.store(is_announced, Relaxed);
-                pager.events().begin_to_announce(&space, &mut state)?;
-                drop(state);
-                space
-            }
-            None => {
-                let Some(uffd) = uffd else { return Ok(()) };
-                let Some(space) = self.new_space(pager, family, pid, uffd, hand, is_announced)?
-                else {
-                    return Ok(());
-                };
-                handlers.listen(&space);
-                space
-            }
-        };
-        // So have those that share its memory.
-        pager.growing.lock().retain(|other| other != pid && !process::same_memory(other, pid));
-        add(&pager.counts.processes_armed, 1);
-        let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
-        process.space = Some(space.id);
-        process.executing = None;
-        family.armed.begin(procfs::living_thread(pid).unwrap_or(pid));
-        process.survey(pager, &space, SURPLUS_PATIENCE)?;
-        if !is_forked {
-            // A child's memory is a copy of its parent's, and the child may end soon.
-            process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
-        }
-        pager.fault().serve_left_over(&space)
-    }
-
-    fn new_space(
-        &mut self,
-        pager: &Arc<Pager>,
-        family: &mut Family,
-        pid: i32,
-        uffd: OwnedFd,
-        mut hand: Hand,
-        is_announced: bool,
-    ) -> Result<Option<Arc<Space>>, Stop> {
-        let enabled = process::with_ptrace_capability(|| Userfault::enable(uffd, feature::PROGRAM));
-        let uffd = match enabled {
-            Ok(uffd) => uffd,
-            Err(error) => {
-                drop(hand);
-                let why = format!(
-                    "the kernel refused the fork event of userfaultfd ({error}); \
-                     run `casemate doctor` for the remedy"
-                );
-                self.unprotectable(pager, family, pid, &why);
-                return Ok(None);
-            }
-        };
-        let unregistered = Mapped::default().unregistered_address();
-        if !self.can_evict(pager, family, pid, &mut hand, (&uffd, unregistered)) {
-            return Ok(None);
-        }
-        let id = pager.new_space_id();
-        let state = SpaceState::armed(pid, hand, is_announced)?;
-        pager.open_space(id)?;
-        let space = Space::within(pager.quotas.of_process(pid), id, uffd, state);
-        space.heard.store(true, Relaxed);
-        pager.add_space(&space);
-        Ok(Some(space))
-    }
-
-    /// Makes the agent's first staging, without which no page can be evicted, and returns whether
-    /// that succeeded. Also false if the process has executed another program: then the agent is in
-    /// the new program's memory, where the space's address is not registered.
-    fn can_evict(
-        &self,
-        pager: &Pager,
-        family: &mut Family,
-        pid: i32,
-        hand: &mut Hand,
-        (uffd, unregistered): (&Userfault, u64),
-    ) -> bool {
-        let mut register = |start, len| uffd.register(start, len);
-        let Err(error) = hand.make_staging(StagingKind::Rw, &mut register, &mut || {}) else {
-            return true;
-        };
-        let is_gone = uffd.quiet(unregistered) == Err(Refusal::SpaceGone);
-        if !is_gone && error.raw_os_error() != Some(libc::ESRCH) {
-            let error = InjectError::call(pid, "the mmap of the agent", error);
-            self.unprotectable(pager, family, pid, &error.to_string());
-        }
-        false
-    }
-}
-
-/// The order of processes that wait for their agents: those first that have been stopped for long,
-/// the longest first, then those whose calls wait. Where processes come all the time, and each
-/// makes such a call, others would never have their turn.
-fn turn(stopped: Duration, waits: bool) -> (u8, Reverse<Duration>) {
-    match stopped > LONGEST_PASSED_OVER {
-        true => (0, Reverse(stopped)),
-        false => (1 + u8::from(!waits), Reverse(Duration::ZERO)),
-    }
-}
-
-/// Whether the calls of process `pid` are announced from now on, and their listener if it is new.
-fn announced(pager: &Pager, pid: i32, announcements: Announcements) -> (bool, Option<OwnedFd>) {
-    match announcements {
-        Announcements::Listener(listener) => {
-            let descendants = procfs::descendants(pid);
-            pager.heard.lock().begin(pid, descendants);
-            return (true, Some(listener));
-        }
-        Announcements::Inherited => {
-            pager.heard.lock().insert(pid);
-            return (true, None);
-        }
-        Announcements::Refused(why) => drop(pager.unannounced.set(why)),
-        Announcements::None => {}
-    }
-    add(&pager.counts.processes_unannounced, 1);
-    (false, None)
-}
-
-/// Starts to answer the calls of process `pid`, which have been waiting.
-fn hear(pager: &Arc<Pager>, pid: i32, listener: OwnedFd) -> Result<(), Stop> {
-    announcer::listen(pager, Listener::new(listener))
-        .map_err(|error| Stop::Internal(format!("hearing the calls of process {pid}: {error}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_has_been_stopped_for_long_is_passed_over_for_no_other() {
-        let ms = Duration::from_millis;
-        let mut all = [(ms(1), false), (ms(60), false), (ms(2), true), (ms(90), true)];
-        all.sort_by_key(|&(stopped, waits)| turn(stopped, waits));
-        assert_eq!(all, [(ms(90), true), (ms(60), false), (ms(2), true), (ms(1), false)]);
-        // The others stay in the order in which they came.
-        assert_eq!(turn(ms(1), true), turn(ms(50), true));
     }
 }

@@ -44,6 +44,76 @@ impl Attack {
         random: &mut Random,
     ) -> bool {
         match self {
+            Attack::FlipData
+            | Attack::FlipTwo
+            | Attack::FlipMany
+            | Attack::FlipMac
+            | Attack::FlipEcc
+            | Attack::FlipEccMany
+            | Attack::FlipDataAndEcc
+            | Attack::FlipDataAndEccMany
+            | Attack::FlipParity
+            | Attack::FlipDataAndParity
+            | Attack::FlipCounter
+            | Attack::FlipNode
+            | Attack::FlipTimeStamp => self.flip(memory, victim, random),
+            Attack::Spoof => memory.change(victim.data.place, |block| random.fill(block)),
+            Attack::SpliceBlocks | Attack::SplicePages => {
+                let mut changed = exchange(memory, &victim.data, &other.data);
+                if let (Some(mac), Some(other)) = (&victim.mac, &other.mac) {
+                    changed |= exchange(memory, mac, other);
+                }
+                if let (Some(log), Some(other)) = (&victim.log, &other.log) {
+                    changed |= exchange(memory, &log.time_stamp, &other.time_stamp);
+                }
+                changed
+            }
+            Attack::ReplayData
+            | Attack::ReplayDataAndMac
+            | Attack::ReplayDataMacAndCounter
+            | Attack::ReplaySubtree
+            | Attack::RollBack
+            | Attack::ReuseCounter
+            | Attack::ReuseSequenceNumber
+            | Attack::ReplayDataAndTimeStamp => self.replay(memory, victim, old, random),
+            // Two strikes in one, and none at memory alone: see `paging`.
+            Attack::SpliceProcesses
+            | Attack::SpliceSwapped
+            | Attack::ReplaySwapped
+            | Attack::ReplayPageRoot => false,
+            Attack::PutBackBeforeCheck => {
+                memory.change(victim.data.place, |block| random.fill(block))
+            }
+            Attack::ReorderBetweenChecks => {
+                let Some(log) = &victim.log else { return false };
+                let given = log.layout.parts(log.covered.clone());
+                // The newest time stamp in memory is TIMER.
+                let timer = given.map(|part| number_in(memory, &part)).max().unwrap_or(0);
+                let next = (timer + 1).to_le_bytes();
+                let bytes = log.time_stamp.bytes();
+                memory.change(log.time_stamp.place, |block| {
+                    block[bytes.clone()].copy_from_slice(&next[..bytes.len()]);
+                });
+                memory.change(victim.data.place, |block| random.fill(block))
+            }
+            // While operations of the unit go on: see `ambush`.
+            Attack::DropWrites | Attack::AnswerTwice | Attack::SpoofReencrypted => false,
+            // Nothing is changed: see `looks`.
+            Attack::SameValueTwoPlaces
+            | Attack::SameValueTwoTimes
+            | Attack::CollideSeeds
+            | Attack::ResetGlobalCounter => false,
+        }
+    }
+
+    /// Flips bits; false also of an attack that does not.
+    fn flip<const LINE: usize>(
+        self,
+        memory: &mut HostileMemory<LINE>,
+        victim: &Anatomy,
+        random: &mut Random,
+    ) -> bool {
+        match self {
             Attack::FlipData => flip(memory, &victim.data, random),
             Attack::FlipTwo => flip_several(memory, &victim.data, 2, random),
             Attack::FlipMany => flip_several(memory, &victim.data, many(random), random),
@@ -75,17 +145,22 @@ impl Attack {
             Attack::FlipNode => {
                 random.pick(&victim.path).is_some_and(|node| flip(memory, &node, random))
             }
-            Attack::Spoof => memory.change(victim.data.place, |block| random.fill(block)),
-            Attack::SpliceBlocks | Attack::SplicePages => {
-                let mut changed = exchange(memory, &victim.data, &other.data);
-                if let (Some(mac), Some(other)) = (&victim.mac, &other.mac) {
-                    changed |= exchange(memory, mac, other);
-                }
-                if let (Some(log), Some(other)) = (&victim.log, &other.log) {
-                    changed |= exchange(memory, &log.time_stamp, &other.time_stamp);
-                }
-                changed
+            Attack::FlipTimeStamp => {
+                victim.log.as_ref().is_some_and(|log| flip(memory, &log.time_stamp, random))
             }
+            _ => false,
+        }
+    }
+
+    /// Puts back what was there in `old`; false also of an attack that does not.
+    fn replay<const LINE: usize>(
+        self,
+        memory: &mut HostileMemory<LINE>,
+        victim: &Anatomy,
+        old: &Image<LINE>,
+        random: &mut Random,
+    ) -> bool {
+        match self {
             Attack::ReplayData => put_back(memory, &victim.data, old),
             Attack::ReplayDataAndMac => {
                 // The block must differ, or nothing was replayed.
@@ -140,9 +215,6 @@ impl Attack {
                 }
                 changed
             }
-            Attack::FlipTimeStamp => {
-                victim.log.as_ref().is_some_and(|log| flip(memory, &log.time_stamp, random))
-            }
             Attack::ReplayDataAndTimeStamp => {
                 let changed = put_back(memory, &victim.data, old);
                 if let Some(log) = &victim.log {
@@ -153,33 +225,7 @@ impl Attack {
                 }
                 changed
             }
-            // Two strikes in one, and none at memory alone: see `paging`.
-            Attack::SpliceProcesses
-            | Attack::SpliceSwapped
-            | Attack::ReplaySwapped
-            | Attack::ReplayPageRoot => false,
-            Attack::PutBackBeforeCheck => {
-                memory.change(victim.data.place, |block| random.fill(block))
-            }
-            Attack::ReorderBetweenChecks => {
-                let Some(log) = &victim.log else { return false };
-                let given = log.layout.parts(log.covered.clone());
-                // The newest time stamp in memory is TIMER.
-                let timer = given.map(|part| number_in(memory, &part)).max().unwrap_or(0);
-                let next = (timer + 1).to_le_bytes();
-                let bytes = log.time_stamp.bytes();
-                memory.change(log.time_stamp.place, |block| {
-                    block[bytes.clone()].copy_from_slice(&next[..bytes.len()]);
-                });
-                memory.change(victim.data.place, |block| random.fill(block))
-            }
-            // While operations of the unit go on: see `ambush`.
-            Attack::DropWrites | Attack::AnswerTwice | Attack::SpoofReencrypted => false,
-            // Nothing is changed: see `looks`.
-            Attack::SameValueTwoPlaces
-            | Attack::SameValueTwoTimes
-            | Attack::CollideSeeds
-            | Attack::ResetGlobalCounter => false,
+            _ => false,
         }
     }
 

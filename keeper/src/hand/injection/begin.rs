@@ -91,38 +91,14 @@ impl Injector {
         }
         let device = uffd_device.map(|fd| fd.try_clone_to_owned()).transpose();
         let device = device.map_err(InjectError::Keeper)?;
-        // The keeper itself is under `own_filters`, as everything in a container is: the program
-        // cannot have removed them, and they allow the injection's calls. If its calls are
-        // announced, one more filter is the keeper's, which allows them too.
         let known = process::own_filters() + u32::from(is_heard);
-        let filters = status.filters.saturating_sub(known);
-        let seccomp = match (filters > 0 || status.is_strict, status.filters) {
-            (true, _) => Seccomp::Theirs,
-            (false, 0) => Seccomp::None,
-            (false, _) => Seccomp::Ours,
-        };
+        let seccomp = seccomp(&status, known);
         let is_alone = process::threads(pid).is_ok_and(|threads| threads.len() == 1);
         let others = if holds && !is_alone { Others::stop(pid, tid) } else { Others::none(pid) };
-        let seized = Tracee::seize(pid, tid, seccomp);
-        let is_executing =
-            seized.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted);
-        let tracee = match seized {
-            Ok(tracee) => {
-                // A thread that died since is found by the first look.
-                let _ = tracee.interrupt();
-                tracee
-            }
-            // The other threads must still be resumed.
-            Err(_) if is_executing => Tracee::none(pid, tid),
-            Err(error) => {
-                return Err(match error.raw_os_error() {
-                    Some(libc::ESRCH) => InjectError::Gone,
-                    Some(libc::EOPNOTSUPP) if status.is_strict => InjectError::Strict,
-                    Some(libc::EOPNOTSUPP) => InjectError::Filtered { filters },
-                    _ => InjectError::Attach(error),
-                });
-            }
-        };
+        let seized = seize_thread(pid, tid, seccomp, &status, known)?;
+        let is_executing = seized.is_none();
+        // The other threads must still be resumed.
+        let tracee = seized.unwrap_or_else(|| Tracee::none(pid, tid));
         Ok(Injection {
             pid,
             tracee,
@@ -155,5 +131,43 @@ impl Injector {
             inherited: None,
             not_send: PhantomData,
         })
+    }
+}
+
+/// Whose filters a thread is under, of which `known` would be ours. The keeper itself is under some
+/// of these, as everything in a container is: the program cannot have removed them, and they allow
+/// the injection's calls. If its calls are announced, one more is the keeper's, which allows them
+/// too.
+fn seccomp(status: &Status, known: u32) -> Seccomp {
+    match (status.filters > known || status.is_strict, status.filters) {
+        (true, _) => Seccomp::Theirs,
+        (false, 0) => Seccomp::None,
+        (false, _) => Seccomp::Ours,
+    }
+}
+
+/// Seizes a thread and asks it to stop; none while it executes another program.
+fn seize_thread(
+    pid: i32,
+    tid: i32,
+    seccomp: Seccomp,
+    status: &Status,
+    known: u32,
+) -> Result<Option<Tracee>, InjectError> {
+    match Tracee::seize(pid, tid, seccomp) {
+        Ok(tracee) => {
+            // A thread that died since is found by the first look.
+            let _ = tracee.interrupt();
+            Ok(Some(tracee))
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+        Err(error) => Err(match error.raw_os_error() {
+            Some(libc::ESRCH) => InjectError::Gone,
+            Some(libc::EOPNOTSUPP) if status.is_strict => InjectError::Strict,
+            Some(libc::EOPNOTSUPP) => {
+                InjectError::Filtered { filters: status.filters.saturating_sub(known) }
+            }
+            _ => InjectError::Attach(error),
+        }),
     }
 }
