@@ -80,6 +80,10 @@ pub enum InjectError {
         /// Which.
         signal: i32,
     },
+    /// Its calls wait for an answer, and the keeper could not take the descriptor by which they are
+    /// heard. It was killed.
+    #[error("its calls cannot be heard: {}", in_words(.0))]
+    Unheard(#[source] io::Error),
     /// No `syscall` instruction was found in the program.
     #[error("the process has no executable memory with a system call instruction in it")]
     NoSyscallInstruction,

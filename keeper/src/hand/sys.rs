@@ -1,5 +1,6 @@
 //! System calls that take raw memory, wrapped so that the rest of the module is safe code.
 use crate::config::PAGE_BYTES;
+use crate::sys::shortage::told;
 use crate::sys::uffd::abi;
 use std::ffi::c_void;
 use std::io::{self, Error};
@@ -21,7 +22,8 @@ fn descriptor(result: i64) -> io::Result<OwnedFd> {
 
 pub(super) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
-    descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
+    let opened = descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) });
+    told(format_args!("a descriptor of process {pid}"), opened)
 }
 
 /// Of a thread, which may be another than the first (Linux 6.9; before that, of its process).
@@ -34,7 +36,9 @@ pub(super) fn pidfd_open_thread(tid: i32, pid: i32) -> io::Result<OwnedFd> {
 
 pub(super) fn pidfd_getfd(pidfd: BorrowedFd<'_>, fd: i32) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
-    descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
+    let taken =
+        descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) });
+    told("a descriptor of a program's", taken)
 }
 
 pub(super) fn pidfd_kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {

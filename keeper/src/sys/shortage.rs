@@ -51,7 +51,7 @@ pub fn ends_the_run(spare: Spare, ends: impl Fn(String) + Send + Sync + 'static)
 
 /// Passes an answer of the kernel's on, which was asked for `what`. If it was refused for want of
 /// descriptors or of memory, the run ends.
-pub(super) fn told<T>(what: impl Display, answer: io::Result<T>) -> io::Result<T> {
+pub(crate) fn told<T>(what: impl Display, answer: io::Result<T>) -> io::Result<T> {
     if let Err(error) = &answer
         && is_one(error)
         && let Some(ends) = ENDS.get()

@@ -247,7 +247,7 @@ impl Injection {
                 Ok(listener) => self.announcements = Announcements::Listener(listener),
                 Err(error) => {
                     sys::kill(self.pid, libc::SIGKILL);
-                    self.error = Some(InjectError::Keeper(error));
+                    self.error = Some(InjectError::Unheard(error));
                 }
             }
             return self.call(Call::Close);

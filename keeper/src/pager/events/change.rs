@@ -56,6 +56,7 @@ impl Events<'_> {
         let clean = tracked.iter().filter(|vpn| state.clear.pages[vpn].clean).count() as u64;
         let spared = keys_in(&state.grace.pages, range);
         self.account.give_up(state, &tracked);
+        state.clear.stuck.remove(range.clone());
         for vpn in &spared {
             state.grace.pages.remove(vpn);
         }
@@ -79,6 +80,7 @@ impl Events<'_> {
         // What was at the target was unmapped by the same call.
         self.dropped(space, state, target.clone())?;
         self.asks.seal_all(space, &mut state.grace)?;
+        state.clear.stuck.remove(source.clone());
         for vpn in keys_in(&state.clear.pages, &source) {
             // Whether write protection travels with the page depends on the kernel: do without.
             self.account.part(state, vpn);

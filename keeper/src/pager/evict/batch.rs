@@ -8,6 +8,7 @@ use crate::pager::rights::staging_for;
 use crate::pager::shared::Others;
 use crate::pager::space::{Held, Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
+use crate::sys::clock::Instant;
 use std::sync::Arc;
 
 /// A batch that is to leave.
@@ -40,21 +41,33 @@ impl Evict<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<u64, Stop> {
-        let Departed { pages, copied, .. } = self.evict_until(space, state, None)?;
+        self.evict_few(space, state, self.budget.batch())
+    }
+
+    /// The same, but no more than `most` pages.
+    pub(super) fn evict_few(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        most: usize,
+    ) -> Result<u64, Stop> {
+        let most = most.min(self.budget.batch());
+        let Departed { pages, copied, .. } = self.evict_until(space, state, None, most)?;
         // What others have still makes no room.
         Ok(pages.saturating_sub(copied))
     }
 
-    /// The same, but of the pages that came with this stamp or before.
+    /// Takes out no more than `most` pages, of those that came with the stamp `until` or before.
     pub(super) fn evict_until(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
         until: Option<u32>,
+        most: usize,
     ) -> Result<Departed, Stop> {
         let Some(mut hand) = state.agent.hand.take() else { return Ok(Departed::default()) };
         profile::ended(Phase::Lists);
-        let Chosen { leaving, unshared, copied } = self.choose(state, until);
+        let Chosen { leaving, unshared, copied } = self.choose(state, until, most);
         let chosen = leaving.len() as u64;
         let mut result = self.make_own(space, state, &mut hand, &unshared);
         if result.is_ok() {
@@ -86,13 +99,13 @@ impl Evict<'_> {
 
     /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued
     /// again they are not found twice.
-    fn choose(&self, state: &mut SpaceState, until: Option<u32>) -> Chosen {
+    fn choose(&self, state: &mut SpaceState, until: Option<u32>, most: usize) -> Chosen {
         let mut chosen = Chosen::default();
-        state.clear.release_pinned();
+        state.clear.release_pinned(Instant::now());
         let (mut held, mut is_up_to_date) = (Vec::new(), false);
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;
-        while chosen.leaving.len() < self.budget.batch() {
+        while chosen.leaving.len() < most {
             let Some((vpn, page)) = state.clear.coldest(with_shared, until) else { break };
             if state.clear.kept.contains(vpn) || state.clear.stuck.contains(vpn) {
                 continue;

@@ -61,7 +61,8 @@ impl Evict<'_> {
             self.seal_oldest(space, &mut state.grace, spared.min(self.budget.batch()))?;
             return Ok(true);
         }
-        let departed = self.evict_until(space, state, Some(since.clear.clear_stamp))?;
+        let stamp = Some(since.clear.clear_stamp);
+        let departed = self.evict_until(space, state, stamp, self.budget.batch())?;
         add(&self.counts.idle_evictions, departed.pages);
         // What stayed of those that were chosen has been enqueued again: no page is met twice.
         Ok(departed.chosen > 0)

@@ -18,6 +18,10 @@ pub enum Taken {
     WaitFor,
 }
 
+/// Pages that a fault leaves to its own space where the kernel keeps others from leaving: as many as
+/// are needed for one instruction, and a few for the next.
+const LEAST_LEFT: usize = 16;
+
 /// How long other spaces are waited for to take room from them.
 const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 
@@ -35,10 +39,11 @@ impl Evict<'_> {
             return Ok(());
         }
         while self.budget.free() < want + self.budget.low() {
-            if state.clear.pages.len() < 2 * self.budget.batch() || state.agent.hand.is_none() {
+            let most = self.may_leave(state, want);
+            if most == 0 || state.agent.hand.is_none() {
                 break;
             }
-            if !self.may_evict(want) || self.evict_batch(space, state)? == 0 {
+            if !self.may_evict(want) || self.evict_few(space, state, most)? == 0 {
                 break;
             }
         }
@@ -52,6 +57,22 @@ impl Evict<'_> {
             self.want_agents();
         }
         Ok(())
+    }
+
+    /// How many pages a space gives up at once for room of its own. The few that it used last stay:
+    /// an instruction needs several at the same time. Where nearly all of the Clear is pinned these
+    /// are all that can leave, and without them it would never end.
+    fn may_leave(&self, state: &mut SpaceState, want: u64) -> usize {
+        let is_short = self.budget.free() < want + self.budget.min();
+        if state.clear.stuck.is_empty() {
+            let is_enough = state.clear.pages.len() >= 2 * self.budget.batch();
+            return if is_enough { self.budget.batch() } else { 0 };
+        }
+        if is_short {
+            state.clear.ask_pinned_again(Instant::now());
+        }
+        let stays = if is_short { LEAST_LEFT } else { 2 * self.budget.batch() };
+        state.clear.not_stuck().saturating_sub(stays)
     }
 
     /// Makes room for `want` pages in what the program of `space` may have of the Clear, as far as
@@ -68,7 +89,8 @@ impl Evict<'_> {
             let spared = state.grace.pages.len();
             if spared as u64 > most / 16 {
                 self.seal_oldest(space, &mut state.grace, self.budget.batch())?;
-            } else if state.agent.hand.is_none() || self.evict_until(space, state, None)?.pages == 0
+            } else if state.agent.hand.is_none()
+                || self.evict_until(space, state, None, self.budget.batch())?.pages == 0
             {
                 self.seal_all(space, &mut state.grace)?;
                 break;
@@ -205,7 +227,13 @@ impl Evict<'_> {
                 if !self.may_evict(0) {
                     return Ok(false);
                 }
-                let taken = self.evict_batch(space, &mut state)?;
+                let taken = match state.clear.stuck.is_empty() {
+                    true => self.evict_batch(space, &mut state)?,
+                    false => {
+                        let most = self.may_leave(&mut state, 0);
+                        self.evict_few(space, &mut state, most)?
+                    }
+                };
                 drop(state);
                 self.asks.serve_left_over(space)?;
                 if Instant::now() > until {

@@ -4,7 +4,7 @@
 use super::{Evict, IdleSince, Moment};
 use crate::pager::Stop;
 use crate::pager::agent::{agent_is_gone, ended_with_program};
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::sys::clock::Instant;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,8 @@ impl Evict<'_> {
     pub fn empty(&self, space: &Arc<Space>) -> Result<bool, Stop> {
         let mut state = space.state.lock();
         state.clear.keep_no_longer();
+        // Of those that the kernel let nothing take out some may be free to leave by now.
+        state.clear.release(&(0..Vpn::MAX));
         let mut before = usize::MAX;
         // Pages that stay at first, as a call that has just ended may have it, leave in a later
         // round.

@@ -33,9 +33,9 @@ impl Evict<'_> {
             }
             let moved = self.move_runs(space, state, hand, kind, &group, &runs_of(&group))?;
             left += moved.left;
-            // Pinned by I/O, or torn: they are met again.
-            let torn = moved.torn.iter().map(|&slot| &group[slot]);
-            moved.busy.iter().chain(torn).for_each(|leaving| keep(&mut state.clear, leaving));
+            moved.torn.iter().for_each(|&slot| keep(&mut state.clear, &group[slot]));
+            // Their own, so they are pinned.
+            moved.busy.iter().for_each(|leaving| state.clear.pin(leaving.vpn));
         }
         Ok(left)
     }

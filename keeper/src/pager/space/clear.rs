@@ -10,9 +10,18 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-/// How long a page that was pinned stays before that is asked again: to take it aside and put it
-/// back takes some ten microseconds, and a program may have thousands pinned for good.
+/// How long a page that was pinned stays before it is tried again to take it out: to take it aside
+/// and put it back takes some ten microseconds, and a program may have thousands pinned for good.
 const PINNED_PAUSE: Duration = Duration::from_millis(250);
+/// How many are tried again first, and for how long none is after a refusal: together a twentieth
+/// of the time.
+const ASKED_FIRST: usize = 16;
+const PAUSE_BETWEEN: Duration = Duration::from_millis(10);
+/// The same where room is short, and pages are tried again however recently they were pinned:
+/// meanwhile a thread can bring in some ten others.
+const PAUSE_WHEN_SHORT: Duration = Duration::from_micros(200);
+/// The most that are tried again at a time.
+const MOST_ASKED_AGAIN: usize = 64;
 
 /// A page in the Clear that the pager knows of.
 #[derive(Debug, Clone, Copy)]
@@ -73,10 +82,12 @@ pub struct Clear {
     next_stamp: u32,
     /// Whether clean pages pay.
     pub clean_bet: CleanBet,
-    /// Pages that the kernel does not let the agent take out: they are in no queue.
+    /// Pages of the Clear that the kernel does not let the agent take out: they are in no queue.
     pub stuck: PageRanges,
     /// Those of `stuck` that were pinned, and when it is tried again to take them out.
     pinned: VecDeque<(Instant, Vpn)>,
+    /// How many of them were tried again at once since the kernel last refused one.
+    asked_again: usize,
     /// Pages that it did not let out when that was tried last.
     refused: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
@@ -86,8 +97,12 @@ pub struct Clear {
 }
 
 impl Clear {
-    /// Puts a page at the end of the queue.
+    /// Puts a page at the end of the queue. If one that was there before was stuck, this is another,
+    /// or it is to be tried again.
     pub fn enqueue(&mut self, vpn: Vpn, clean: bool, referenced: bool) {
+        if !self.stuck.is_empty() {
+            self.stuck.remove(vpn..vpn + 1);
+        }
         self.next_stamp = self.next_stamp.wrapping_add(1);
         let stamp = self.next_stamp;
         let before = self.pages.get(&vpn);
@@ -177,31 +192,81 @@ impl Clear {
         is_first
     }
 
-    /// A page is pinned: it stays for a while.
+    /// A page is pinned: it stays for a while, and is in no queue. (It may have been queued since it
+    /// was chosen, by a fault of the agent's.)
     pub fn pin(&mut self, vpn: Vpn) {
+        self.next_stamp = self.next_stamp.wrapping_add(1);
+        if let Some(page) = self.pages.get_mut(&vpn) {
+            page.stamp = self.next_stamp;
+        }
         self.stuck.insert(vpn..vpn + 1);
         self.pinned.push_back((Instant::now(), vpn));
+        self.asked_again = 0;
+    }
+
+    /// Room is short: the page is next that was pinned longest ago, though that is not long, and
+    /// after one that left more of them. Their pins may have ended since, and others come.
+    pub fn ask_pinned_again(&mut self, now: Instant) {
+        let asked = self.pinned_to_ask(now, PAUSE_WHEN_SHORT, 1, Duration::ZERO);
+        for vpn in asked.into_iter().rev() {
+            // It may have been pinned twice, and released in between.
+            if !self.stuck.contains(vpn) {
+                continue;
+            }
+            self.stuck.remove(vpn..vpn + 1);
+            if let Some(page) = self.pages.get(&vpn) {
+                let is_shared = page.shared.is_some();
+                let queue = if is_shared { &mut self.shared_queue } else { &mut self.queue };
+                queue.push_front((vpn, page.stamp));
+            }
+        }
     }
 
     /// Queues pages again that were pinned a while ago.
-    pub fn release_pinned(&mut self) {
-        while let Some(&(since, vpn)) = self.pinned.front()
-            && since.elapsed() > PINNED_PAUSE
-        {
-            self.pinned.pop_front();
+    pub fn release_pinned(&mut self, now: Instant) {
+        for vpn in self.pinned_to_ask(now, PAUSE_BETWEEN, ASKED_FIRST, PINNED_PAUSE) {
             self.release(&(vpn..vpn + 1));
         }
+    }
+
+    /// Pages that were pinned `age` ago or longer, those first that were so longest: `least` of
+    /// them, if the kernel has refused none for `pause`, and while it lets them out twice as many
+    /// each time.
+    fn pinned_to_ask(
+        &mut self,
+        now: Instant,
+        pause: Duration,
+        least: usize,
+        age: Duration,
+    ) -> Vec<Vpn> {
+        let is_recent = |&(refused, _): &(Instant, Vpn)| now < refused + pause;
+        if self.asked_again == 0 && self.pinned.back().is_some_and(is_recent) {
+            return Vec::new();
+        }
+        let most = (2 * self.asked_again).clamp(least, MOST_ASKED_AGAIN);
+        let is_old = |&&(since, _): &&(Instant, Vpn)| now >= since + age;
+        let count = self.pinned.iter().take(most).take_while(is_old).count();
+        if count > 0 {
+            self.asked_again = most;
+        }
+        self.pinned.drain(..count).map(|(_, vpn)| vpn).collect()
+    }
+
+    /// Pages that may be asked for: those that are not known to stay.
+    pub fn not_stuck(&self) -> usize {
+        self.pages.len().saturating_sub(self.stuck.pages() as usize)
     }
 
     /// Pages that were stuck may not be any more.
     pub fn release(&mut self, range: &Range<Vpn>) {
         self.refused.remove(range.clone());
-        for vpn in self.stuck.common_with(range).into_iter().flatten() {
+        let stuck = self.stuck.common_with(range);
+        self.stuck.remove(range.clone());
+        for vpn in stuck.into_iter().flatten() {
             if let Some(page) = self.pages.get(&vpn).copied() {
                 self.enqueue(vpn, page.clean, false);
             }
         }
-        self.stuck.remove(range.clone());
     }
 }
 
@@ -233,6 +298,53 @@ mod tests {
         assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(2));
         clear.pages.remove(&2);
         assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+
+    #[test]
+    fn pinned_pages_are_asked_again_early_in_the_order_in_which_they_were_refused() {
+        let mut clear = Clear::default();
+        for vpn in 0..8 {
+            clear.enqueue(vpn, false, false);
+        }
+        for _ in 0..7 {
+            let (vpn, _) = clear.coldest(true, None).expect("there are eight");
+            clear.pin(vpn);
+        }
+        assert_eq!(clear.not_stuck(), 1);
+        let next = |clear: &mut Clear| clear.coldest(true, None).map(|(vpn, _)| vpn);
+        let later = || Instant::now() + PAUSE_WHEN_SHORT;
+        for asked in [vec![0], vec![1, 2]] {
+            clear.ask_pinned_again(later());
+            for vpn in asked {
+                assert_eq!(next(&mut clear), Some(vpn));
+                clear.pages.remove(&vpn);
+            }
+        }
+        clear.ask_pinned_again(later());
+        assert_eq!(next(&mut clear), Some(3));
+        clear.pin(3);
+        assert_eq!([(); 3].map(|()| next(&mut clear)), [4, 5, 6].map(Some));
+        clear.ask_pinned_again(later());
+        assert_eq!(next(&mut clear), Some(3), "it was refused, so it is the only one");
+        assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(7));
+        assert!(clear.stuck.is_empty());
+    }
+
+    #[test]
+    fn a_page_that_was_pinned_twice_is_queued_once() {
+        let mut clear = Clear::default();
+        clear.enqueue(1, false, false);
+        clear.coldest(true, None);
+        clear.pin(1);
+        clear.release(&(1..2));
+        clear.pin(1);
+        // By a fault of the agent's, between its choice and its refusal.
+        clear.enqueue(1, false, false);
+        clear.pin(1);
+        (0..2).for_each(|_| clear.ask_pinned_again(Instant::now() + PAUSE_WHEN_SHORT));
+        assert!(clear.pinned.is_empty() && clear.stuck.is_empty());
+        assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(1));
+        assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), None);
     }
 
     #[test]

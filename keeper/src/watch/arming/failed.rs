@@ -22,6 +22,10 @@ impl Arming {
             let what = format!("process {pid} was stopped: {error}");
             return pager.stop_as(Ending::Unprotectable { what });
         }
+        if let InjectError::Unheard(_) = error {
+            let what = format!("process {pid} was stopped: {error}");
+            return pager.stop_as(Ending::KeeperFailed { what });
+        }
         let Some(failed) = family.processes.get_mut(&pid) else { return };
         failed.tried = Some(Instant::now());
         if !matches!(error, InjectError::Executing) {
@@ -47,6 +51,8 @@ impl Arming {
             | InjectError::Deadline
             | InjectError::Dispatched(_)
             | InjectError::PidNamespace => true,
+            // The limit on files, to which an agent's mailbox counts, does not change.
+            InjectError::Keeper(why) if why.raw_os_error() == Some(libc::EFBIG) => true,
             InjectError::Filtered { .. } | InjectError::Limited { .. } | InjectError::NoPlace => {
                 failed.tries += 1;
                 failed.tries > FEW_TRIES
