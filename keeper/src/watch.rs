@@ -14,6 +14,7 @@ mod idle;
 mod kernel_count;
 mod lineages;
 mod lock;
+mod place;
 mod precedence;
 mod process;
 mod protected;
@@ -45,6 +46,7 @@ use haste::Haste;
 use idle::Idle;
 use lock::Lock;
 use parking_lot::Mutex;
+use place::Place;
 use precedence::Precedence;
 use protected::Protected;
 use required::Required;
@@ -117,6 +119,7 @@ pub struct Watcher {
     resize: Resize,
     lock: Lock,
     precedence: Precedence,
+    place: Place,
     starvation: Starvation,
     busy_patience: u64,
     load: Option<Load>,
@@ -189,6 +192,7 @@ impl Watcher {
             resize: Resize::by(sizes, policy.auto.map(|size| Auto::new(size, cold_after))),
             lock: Lock::by(locks),
             precedence: Precedence::of_this_thread(),
+            place: Place::of_this_thread(),
             starvation: Starvation::default(),
             busy_patience: 250,
             load: Load::open().ok(),
@@ -238,6 +242,7 @@ impl Watcher {
         self.reap();
         let lists = self.haste.lists() || self.lock.is_under_way();
         let last_pid = self.read_load();
+        self.place.see_to(self.runnable, self.family.processes.values().map(|p| p.thread));
         if lists {
             self.census(last_pid);
         }

@@ -8,11 +8,15 @@ use std::time::Duration;
 
 /// Binds the calling thread to one CPU. Fails harmlessly where the CPU is not allowed.
 pub fn pin_self(cpu: usize) -> io::Result<()> {
+    allow_self(&[cpu])
+}
+
+fn allow_self(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: `cpu_set_t` is a plain bit array for which all zeros is valid, and CPU_SET writes
     // inside it (it ignores numbers beyond its size).
     let r = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
         libc::sched_setaffinity(0, size_of_val(&set), &set)
     };
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -30,6 +34,19 @@ pub fn allowed_cpus() -> Vec<usize> {
     let cpus: Vec<usize> =
         (0..libc::CPU_SETSIZE as usize).filter(|&c| unsafe { libc::CPU_ISSET(c, &set) }).collect();
     if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// The CPU that the calling thread runs on.
+pub fn own_cpu() -> usize {
+    // SAFETY: takes nothing. It fails only on kernels without the call, which have no userfaultfd.
+    unsafe { libc::sched_getcpu() }.max(0) as usize
+}
+
+/// Moves the calling thread to a CPU. It may run on any of `cpus` from then on, and its own threads
+/// as well, but a real-time thread stays until that CPU is taken by another.
+pub fn move_self(cpu: usize, cpus: &[usize]) -> io::Result<()> {
+    allow_self(&[cpu])?;
+    allow_self(cpus)
 }
 
 /// Gives the calling thread the idle policy. A CPU whose only runnable thread is idle-class counts
@@ -151,6 +168,12 @@ pub fn give_way() {
     }
 }
 
+/// The CPU that a thread runs on or waits for; none if it does neither, or is gone.
+pub fn cpu_of_running(tid: i32) -> Option<usize> {
+    let thread = CpuOfThread::open(tid).ok()?;
+    thread.read(|state, cpu| (state == "R").then_some(cpu)).flatten()
+}
+
 /// The CPU that a thread runs on or ran on last, to be read repeatedly.
 #[derive(Debug)]
 pub struct CpuOfThread(File);
@@ -163,11 +186,18 @@ impl CpuOfThread {
 
     /// The CPU now; none when the thread is gone.
     pub fn get(&self) -> Option<usize> {
+        self.read(|_, cpu| cpu)
+    }
+
+    fn read<T>(&self, of: impl FnOnce(&str, usize) -> T) -> Option<T> {
         let mut buffer = [0u8; 1024];
         let n = self.0.read_at(&mut buffer, 0).ok()?;
         // The name in parentheses may hold anything; field 39 counts from after its end.
         let text = std::str::from_utf8(&buffer[..n]).ok()?;
         let after_name = &text[text.rfind(')')? + 1..];
-        after_name.split_ascii_whitespace().nth(39 - 3)?.parse().ok()
+        let mut fields = after_name.split_ascii_whitespace();
+        let state = fields.next()?;
+        let cpu = fields.nth(39 - 4)?.parse().ok()?;
+        Some(of(state, cpu))
     }
 }
