@@ -214,7 +214,15 @@ const TRIED: &[(&str, &[&str])] = &[
     ("vmsplice", &["vmsplice"]),
     (
         "O_DIRECT, io_uring with and without registered buffers",
-        &["o-direct", "uring-fixed", "uring-buffers", "uring-dontneed", "pinned-without-rights"],
+        &[
+            "o-direct",
+            "uring-fixed",
+            "uring-buffers",
+            "uring-dontneed",
+            "pinned-without-rights",
+            "pins-come-and-go",
+            "pinned-nearly-all",
+        ],
     ),
     (
         "process_vm_readv, /proc/PID/mem, a debugger",

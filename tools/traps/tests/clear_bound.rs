@@ -427,6 +427,15 @@ fn children_whose_first_threads_have_ended() {
     bounded_late("children-grow-without-leader");
 }
 
+/// The kernel refuses to move what is pinned. It must leave once it is pinned no more, and others
+/// are; and where it is nearly all there is, the rest must do.
+#[test]
+fn pinned_memory() {
+    const LEAST: u64 = 2 << 20;
+    bounded_by(LEAST, 25, "pins-come-and-go", &[]);
+    bounded_by(LEAST, 3, "pinned-nearly-all", &[]);
+}
+
 #[test]
 fn a_populated_mapping() {
     bounded("map-populate");

@@ -3,13 +3,17 @@
 
 mod common;
 
-use common::{Run, Scratch, casemate, traps};
+use common::{Json, Run, Scratch, casemate, traps};
 
 /// A shell that sets a limit and runs `words` under the pager.
 fn limited(limit: &str, words: &str, scratch: &Scratch) -> common::Done {
+    limited_with(limit, "--clear 8M", words, scratch)
+}
+
+fn limited_with(limit: &str, flags: &str, words: &str, scratch: &Scratch) -> common::Done {
     let json = scratch.join("stats.json");
     let script = format!(
-        "{limit}; exec {} run --clear 8M --json={} -- {words}",
+        "{limit}; exec {} run {flags} --json={} -- {words}",
         casemate().display(),
         json.display()
     );
@@ -54,6 +58,9 @@ fn a_hard_limit_that_is_too_low_is_named() {
         "{}",
         done.stderr
     );
+    // It was not tried again and again, while the program goes on in plaintext.
+    let peak = Json::read(&scratch.join("stats.json")).number("clear_bytes_peak");
+    assert!(peak <= 2 << 20, "{peak} bytes of plaintext meanwhile");
 }
 
 /// Children of a shell that fill memory, sleep, and look at it: what each ends with is printed.
@@ -90,4 +97,25 @@ fn children_see_no_shortage_of_descriptors() {
         whole += 1;
     }
     assert!(named > 0 && whole > 0, "{named} named, {whole} whole");
+}
+
+/// A program whose calls cannot be heard for want of a descriptor is killed. That is told as the
+/// shortage that it is, and not as an end of the program's own.
+#[test]
+fn a_program_that_cannot_be_heard_has_not_ended_by_itself() {
+    let scratch = Scratch::new("unheard");
+    let words = format!("{} fork --mib 8", traps().display());
+    let mut named = 0;
+    for limit in (58..=68).flat_map(|limit| [limit; 4]) {
+        let asked = format!("ulimit -n {limit}");
+        let done = limited_with(&asked, "--clear 3M --bound lazy", &words, &scratch);
+        if done.code == 122 {
+            let name = format!("the hard limit is {limit} open files, `ulimit -n`");
+            assert!(done.stderr.contains(&name), "{limit}: {}", done.stderr);
+            named += 1;
+        } else {
+            done.good(&asked);
+        }
+    }
+    assert!(named > 0, "no limit was too low");
 }

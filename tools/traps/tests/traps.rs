@@ -388,6 +388,8 @@ traps! {
     pid_namespace
     pinned_copies
     pinned_without_rights
+    pins_come_and_go
+    pinned_nearly_all
     pipes
     populate
     posix_spawn

@@ -219,6 +219,8 @@ pub const ALL: &[(&str, Trap)] = &[
     ("pid-namespace", sandboxes::pid_namespace),
     ("pinned-copies", vmrw::pinned_copies),
     ("pinned-without-rights", pinned::pinned_without_rights),
+    ("pins-come-and-go", pinned::pins_come_and_go),
+    ("pinned-nearly-all", pinned::pinned_nearly_all),
     ("pipes", syscalls::pipes),
     ("populate", advice::populate),
     ("posix-spawn", spawn::posix_spawn),

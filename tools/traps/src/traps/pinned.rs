@@ -46,6 +46,57 @@ pub fn pinned_without_rights(options: &Options) -> Verdict {
     Ok(())
 }
 
+/// Pins that come and go: one region after another is made a ring's fixed buffer, keeps its rights
+/// or is made read-only, and is let go again. Never more than one is pinned.
+pub fn pins_come_and_go(options: &Options) -> Verdict {
+    const PINNED_PAGES: usize = 400;
+    let count = options.pages() / PINNED_PAGES;
+    let regions = (0..count).map(|n| Region::map(PINNED_PAGES, options.seed + n as u64));
+    let regions = regions.collect::<Result<Vec<_>, _>>()?;
+    let work = Region::map(PINNED_PAGES, options.seed ^ 0x3333)?;
+    let ring = IoUring::new(8).map_err(|e| format!("io_uring_setup: {e}"))?;
+    let mut rng = Rng::new(options.seed);
+    for round in 0..2 * count {
+        let region = &regions[round % count];
+        sys::protect(region.base, region.bytes(), sys::RW)?;
+        region.fill(round as u64);
+        register(&ring, region)?;
+        if round % 3 != 0 {
+            sys::protect(region.base, region.bytes(), libc::PROT_READ)?;
+        }
+        work.fill(round as u64);
+        ring.submitter().unregister_buffers().map_err(|e| format!("unregister_buffers: {e}"))?;
+        let other = rng.below((round + 1).min(count));
+        let newest = (0..=round).rev().find(|at| at % count == other).unwrap_or(0);
+        regions[other].check(newest as u64)?;
+        work.check(round as u64)?;
+    }
+    Ok(())
+}
+
+/// Nearly all of a small Clear is pinned and read-only: what is left is just enough to go on.
+pub fn pinned_nearly_all(options: &Options) -> Verdict {
+    const PINNED_PAGES: usize = 490;
+    let pinned = Region::map(PINNED_PAGES, options.seed)?;
+    let work = Region::map(options.pages() - PINNED_PAGES, options.seed ^ 0x3334)?;
+    pinned.fill(0);
+    let ring = IoUring::new(8).map_err(|e| format!("io_uring_setup: {e}"))?;
+    register(&ring, &pinned)?;
+    sys::protect(pinned.base, pinned.bytes(), libc::PROT_READ)?;
+    for round in 0..3 {
+        work.fill(round);
+        work.check(round)?;
+    }
+    pinned.check(0)
+}
+
+fn register(ring: &IoUring, region: &Region) -> Verdict {
+    let vector = libc::iovec { iov_base: region.base.cast(), iov_len: region.bytes() };
+    // SAFETY: the region stays mapped until the process ends.
+    unsafe { ring.submitter().register_buffers(&[vector]) }
+        .map_err(|e| format!("register_buffers: {e}").into())
+}
+
 /// A ring that its process uses by a number, after it has closed the descriptor.
 struct HiddenRing {
     ring: ManuallyDrop<IoUring>,
@@ -56,10 +107,7 @@ impl HiddenRing {
     fn new(buffer: &Region) -> Result<Self, crate::support::Trouble> {
         const REGISTER_RING_FDS: u32 = 20;
         let ring = IoUring::new(8).map_err(|e| format!("io_uring_setup: {e}"))?;
-        let vector = libc::iovec { iov_base: buffer.base.cast(), iov_len: buffer.bytes() };
-        // SAFETY: the buffer stays mapped until the process ends.
-        unsafe { ring.submitter().register_buffers(&[vector]) }
-            .map_err(|e| format!("register_buffers: {e}"))?;
+        register(&ring, buffer)?;
         // `struct io_uring_rsrc_update`: any number, and the descriptor.
         let mut update = [u64::from(u32::MAX), ring.as_raw_fd() as u64];
         // SAFETY: one such structure is live for the call.
