@@ -18,8 +18,8 @@ pub enum Taken {
     WaitFor,
 }
 
-/// Pages that a fault leaves to its own space where the kernel keeps others from leaving: as many as
-/// are needed for one instruction, and a few for the next.
+/// Pages that a fault leaves to its own space where the kernel keeps others from leaving: as many
+/// as are needed for one instruction, and a few for the next.
 const LEAST_LEFT: usize = 16;
 
 /// How long other spaces are waited for to take room from them.

@@ -97,8 +97,8 @@ pub struct Clear {
 }
 
 impl Clear {
-    /// Puts a page at the end of the queue. If one that was there before was stuck, this is another,
-    /// or it is to be tried again.
+    /// Puts a page at the end of the queue. If one that was there before was stuck, this is
+    /// another, or it is to be tried again.
     pub fn enqueue(&mut self, vpn: Vpn, clean: bool, referenced: bool) {
         if !self.stuck.is_empty() {
             self.stuck.remove(vpn..vpn + 1);
@@ -192,8 +192,8 @@ impl Clear {
         is_first
     }
 
-    /// A page is pinned: it stays for a while, and is in no queue. (It may have been queued since it
-    /// was chosen, by a fault of the agent's.)
+    /// A page is pinned: it stays for a while, and is in no queue. (It may have been queued since
+    /// it was chosen, by a fault of the agent's.)
     pub fn pin(&mut self, vpn: Vpn) {
         self.next_stamp = self.next_stamp.wrapping_add(1);
         if let Some(page) = self.pages.get_mut(&vpn) {
