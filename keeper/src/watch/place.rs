@@ -9,35 +9,37 @@ use std::time::{Duration, Instant};
 /// The time between two looks for a better one. A program that has a processor stays there as a
 /// rule.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The most processes that are asked where they run. Where there are more, no processor is idle for
-/// long.
-const MOST_ASKED: usize = 4;
+/// The most processes that are asked where their first threads run.
+const MOST_ASKED: usize = 8;
 
 /// Where the watcher runs.
 pub(super) struct Place {
-    cpus: Vec<usize>,
     looked: Instant,
 }
 
 impl Place {
-    /// For the calling thread, which may run on all the processors that it is allowed now.
+    /// For the calling thread.
     pub fn of_this_thread() -> Self {
-        Place { cpus: sched::allowed_cpus(), looked: Instant::now() }
+        Place { looked: Instant::now() }
     }
 
     /// Leaves a processor on which one of `threads` runs, if so few threads are `runnable` in all,
     /// the calling one among them, that another processor is idle. Often called.
     pub fn see_to(&mut self, runnable: Option<u32>, threads: impl Iterator<Item = i32>) {
-        let is_any_idle = runnable.is_some_and(|all| all as usize <= self.cpus.len());
-        if !is_any_idle || self.cpus.len() < 2 || self.looked.elapsed() < PAUSE {
+        if self.looked.elapsed() < PAUSE {
             return;
         }
         self.looked = Instant::now();
+        let cpus = sched::allowed_cpus();
+        let is_any_idle = runnable.is_some_and(|all| all as usize <= cpus.len());
+        if !is_any_idle || cpus.len() < 2 {
+            return;
+        }
         let taken: Vec<usize> =
             threads.take(MOST_ASKED).filter_map(sched::cpu_of_running).collect();
-        if let Some(cpu) = better(&self.cpus, &taken, sched::own_cpu()) {
+        if let Some(cpu) = better(&cpus, &taken, sched::own_cpu()) {
             // Without it the thread stays where it is.
-            let _ = sched::move_self(cpu, &self.cpus);
+            let _ = sched::move_self(cpu, &cpus);
         }
     }
 }

@@ -106,7 +106,8 @@ fn a_program_that_cannot_be_heard_has_not_ended_by_itself() {
     let scratch = Scratch::new("unheard");
     let words = format!("{} fork --mib 8", traps().display());
     let mut named = 0;
-    for limit in (58..=68).flat_map(|limit| [limit; 4]) {
+    // Which of them are too low depends on how many processors there are.
+    for limit in 56..=100 {
         let asked = format!("ulimit -n {limit}");
         let done = limited_with(&asked, "--clear 3M --bound lazy", &words, &scratch);
         if done.code == 122 {

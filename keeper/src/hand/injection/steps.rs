@@ -6,6 +6,7 @@ use super::super::meeting::Meeting;
 use super::super::tracee::{Look, Seccomp, Tracee};
 use super::super::{InjectError, filter, place, process, sys};
 use super::{Announcements, Injection, Saved, State};
+use crate::sys::procfs;
 use casemate_core::PAGE_BYTES;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -246,8 +247,14 @@ impl Injection {
             match listener {
                 Ok(listener) => self.announcements = Announcements::Listener(listener),
                 Err(error) => {
+                    // What is ending has no descriptors any more.
+                    let is_gone = error.raw_os_error() == Some(libc::ESRCH)
+                        || error.raw_os_error() == Some(libc::EBADF) && procfs::has_ended(self.pid);
                     sys::kill(self.pid, libc::SIGKILL);
-                    self.error = Some(InjectError::Unheard(error));
+                    self.error = Some(match is_gone {
+                        true => InjectError::Gone,
+                        false => InjectError::Unheard(error),
+                    });
                 }
             }
             return self.call(Call::Close);

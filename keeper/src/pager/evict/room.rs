@@ -22,6 +22,9 @@ pub enum Taken {
 /// as are needed for one instruction, and a few for the next.
 const LEAST_LEFT: usize = 16;
 
+/// Batches that come to nothing since all of their pages are refused, in one fault.
+const MOST_FUTILE: u32 = 3;
+
 /// How long other spaces are waited for to take room from them.
 const LOCK_PATIENCE: Duration = Duration::from_millis(1);
 
@@ -38,13 +41,19 @@ impl Evict<'_> {
         if self.budget.free() >= want + self.budget.low() {
             return Ok(());
         }
-        while self.budget.free() < want + self.budget.low() {
+        let mut futile = 0;
+        while self.budget.free() < want + self.budget.low() && futile < MOST_FUTILE {
             let most = self.may_leave(state, want);
-            if most == 0 || state.agent.hand.is_none() {
+            if most == 0 || state.agent.hand.is_none() || !self.may_evict(want) {
                 break;
             }
-            if !self.may_evict(want) || self.evict_few(space, state, most)? == 0 {
-                break;
+            let before = state.clear.not_stuck();
+            if self.evict_few(space, state, most)? == 0 {
+                // Other pages are next only where those that were refused stay from now on.
+                if state.clear.not_stuck() == before {
+                    break;
+                }
+                futile += 1;
             }
         }
         if self.budget.free() < want + self.budget.min() && !state.grace.pages.is_empty() {
@@ -59,15 +68,19 @@ impl Evict<'_> {
         Ok(())
     }
 
-    /// How many pages a space gives up at once for room of its own. The few that it used last stay:
-    /// an instruction needs several at the same time. Where nearly all of the Clear is pinned these
-    /// are all that can leave, and without them it would never end.
+    /// How many pages a space gives up at once for room of its own.
     fn may_leave(&self, state: &mut SpaceState, want: u64) -> usize {
-        let is_short = self.budget.free() < want + self.budget.min();
-        if state.clear.stuck.is_empty() {
-            let is_enough = state.clear.pages.len() >= 2 * self.budget.batch();
-            return if is_enough { self.budget.batch() } else { 0 };
+        if !state.clear.stuck.is_empty() {
+            return self.beside_stuck(state, self.budget.free() < want + self.budget.min());
         }
+        let is_enough = state.clear.pages.len() >= 2 * self.budget.batch();
+        if is_enough { self.budget.batch() } else { 0 }
+    }
+
+    /// The same where pages of it are pinned, or stay for another reason. The few that it used last
+    /// stay as well: an instruction needs several at the same time. Where nearly all of the Clear
+    /// is pinned these are all that can leave, and without them it would never end.
+    fn beside_stuck(&self, state: &mut SpaceState, is_short: bool) -> usize {
         if is_short {
             state.clear.ask_pinned_again(Instant::now());
         }
@@ -89,9 +102,14 @@ impl Evict<'_> {
             let spared = state.grace.pages.len();
             if spared as u64 > most / 16 {
                 self.seal_oldest(space, &mut state.grace, self.budget.batch())?;
-            } else if state.agent.hand.is_none()
-                || self.evict_until(space, state, None, self.budget.batch())?.pages == 0
-            {
+                continue;
+            }
+            let few = match state.clear.stuck.is_empty() {
+                true => self.budget.batch(),
+                false => self.beside_stuck(state, true).min(self.budget.batch()),
+            };
+            let has_hand = state.agent.hand.is_some();
+            if few == 0 || !has_hand || self.evict_until(space, state, None, few)?.pages == 0 {
                 self.seal_all(space, &mut state.grace)?;
                 break;
             }
@@ -227,13 +245,12 @@ impl Evict<'_> {
                 if !self.may_evict(0) {
                     return Ok(false);
                 }
-                let taken = match state.clear.stuck.is_empty() {
-                    true => self.evict_batch(space, &mut state)?,
-                    false => {
-                        let most = self.may_leave(&mut state, 0);
-                        self.evict_few(space, &mut state, most)?
-                    }
+                let is_mostly_stuck = state.clear.not_stuck() < state.clear.pages.len() / 2;
+                let most = match is_mostly_stuck {
+                    true => self.may_leave(&mut state, 0),
+                    false => self.budget.batch(),
                 };
+                let taken = self.evict_few(space, &mut state, most)?;
                 drop(state);
                 self.asks.serve_left_over(space)?;
                 if Instant::now() > until {

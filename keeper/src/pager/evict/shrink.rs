@@ -15,13 +15,13 @@ impl Evict<'_> {
     pub fn empty(&self, space: &Arc<Space>) -> Result<bool, Stop> {
         let mut state = space.state.lock();
         state.clear.keep_no_longer();
-        // Of those that the kernel let nothing take out some may be free to leave by now.
-        state.clear.release(&(0..Vpn::MAX));
         let mut before = usize::MAX;
         // Pages that stay at first, as a call that has just ended may have it, leave in a later
         // round.
         while !state.clear.pages.is_empty() && state.clear.pages.len() < before {
             before = state.clear.pages.len();
+            // Of those that the kernel did not let out some may be free to leave by now.
+            state.clear.release(&(0..Vpn::MAX));
             if !self.empty_once(space, &mut state)? {
                 return Ok(false);
             }

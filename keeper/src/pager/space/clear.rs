@@ -49,6 +49,23 @@ pub struct Held {
     pub pages: Vec<Vpn>,
 }
 
+/// A page that was pinned when it was to leave.
+struct Pinned {
+    /// When that was.
+    since: Instant,
+    vpn: Vpn,
+    /// That of the page since then.
+    stamp: u32,
+}
+
+impl Pinned {
+    /// Whether it stays for that reason still, as far as is known.
+    fn is_so(&self, pages: &ClearPages, stuck: &PageRanges) -> bool {
+        let page = pages.get(&self.vpn);
+        page.is_some_and(|page| page.stamp == self.stamp) && stuck.contains(self.vpn)
+    }
+}
+
 /// Calls by which the kernel stores to memory without waiting.
 const STORING: [i64; 5] =
     [libc::SYS_exit, libc::SYS_exit_group, libc::SYS_futex, libc::SYS_execve, libc::SYS_execveat];
@@ -84,10 +101,13 @@ pub struct Clear {
     pub clean_bet: CleanBet,
     /// Pages of the Clear that the kernel does not let the agent take out: they are in no queue.
     pub stuck: PageRanges,
-    /// Those of `stuck` that were pinned, and when it is tried again to take them out.
-    pinned: VecDeque<(Instant, Vpn)>,
-    /// How many of them were tried again at once since the kernel last refused one.
-    asked_again: usize,
+    /// Those of `stuck` that were pinned, in the order in which they were refused.
+    pinned: VecDeque<Pinned>,
+    /// Those that are being tried again, how many that were the last time, or none since one of
+    /// them was refused, and when they were tried or refused last.
+    asked: PageRanges,
+    asked_at_once: usize,
+    asked_last: Option<Instant>,
     /// Pages that it did not let out when that was tried last.
     refused: PageRanges,
     /// Pages that others read where they cannot wait for a pager (`/proc/PID/cmdline`): they stay.
@@ -176,8 +196,10 @@ impl Clear {
 
     /// The kernel let the agent take a page out.
     pub fn was_let_out(&mut self, vpn: Vpn) {
-        if !self.refused.is_empty() {
-            self.refused.remove(vpn..vpn + 1);
+        for pages in [&mut self.refused, &mut self.asked] {
+            if !pages.is_empty() {
+                pages.remove(vpn..vpn + 1);
+            }
         }
     }
 
@@ -196,29 +218,28 @@ impl Clear {
     /// it was chosen, by a fault of the agent's.)
     pub fn pin(&mut self, vpn: Vpn) {
         self.next_stamp = self.next_stamp.wrapping_add(1);
-        if let Some(page) = self.pages.get_mut(&vpn) {
-            page.stamp = self.next_stamp;
-        }
+        let stamp = self.next_stamp;
+        let Some(page) = self.pages.get_mut(&vpn) else { return };
+        page.stamp = stamp;
         self.stuck.insert(vpn..vpn + 1);
-        self.pinned.push_back((Instant::now(), vpn));
-        self.asked_again = 0;
+        if self.asked.contains(vpn) {
+            self.asked.remove(vpn..vpn + 1);
+            (self.asked_at_once, self.asked_last) = (0, Some(Instant::now()));
+        }
+        if self.pinned.len() as u64 > 2 * self.stuck.pages() + 4096 {
+            let (pages, stuck) = (&self.pages, &self.stuck);
+            self.pinned.retain(|pinned| pinned.is_so(pages, stuck));
+        }
+        self.pinned.push_back(Pinned { since: Instant::now(), vpn, stamp });
     }
 
-    /// Room is short: the page is next that was pinned longest ago, though that is not long, and
+    /// Room is short: the page is next that was refused longest ago, though that is not long, and
     /// after one that left more of them. Their pins may have ended since, and others come.
     pub fn ask_pinned_again(&mut self, now: Instant) {
         let asked = self.pinned_to_ask(now, PAUSE_WHEN_SHORT, 1, Duration::ZERO);
         for vpn in asked.into_iter().rev() {
-            // It may have been pinned twice, and released in between.
-            if !self.stuck.contains(vpn) {
-                continue;
-            }
             self.stuck.remove(vpn..vpn + 1);
-            if let Some(page) = self.pages.get(&vpn) {
-                let is_shared = page.shared.is_some();
-                let queue = if is_shared { &mut self.shared_queue } else { &mut self.queue };
-                queue.push_front((vpn, page.stamp));
-            }
+            self.enqueue_first(vpn);
         }
     }
 
@@ -229,9 +250,9 @@ impl Clear {
         }
     }
 
-    /// Pages that were pinned `age` ago or longer, those first that were so longest: `least` of
-    /// them, if the kernel has refused none for `pause`, and while it lets them out twice as many
-    /// each time.
+    /// Pages that were refused `age` ago or longer, those first that were so longest: `least` of
+    /// them if none was tried again, or refused then, for `pause`, and while the kernel lets them
+    /// out twice as many each time.
     fn pinned_to_ask(
         &mut self,
         now: Instant,
@@ -239,17 +260,39 @@ impl Clear {
         least: usize,
         age: Duration,
     ) -> Vec<Vpn> {
-        let is_recent = |&(refused, _): &(Instant, Vpn)| now < refused + pause;
-        if self.asked_again == 0 && self.pinned.back().is_some_and(is_recent) {
+        let is_recent = self.asked_last.is_some_and(|asked| now < asked + pause);
+        if self.asked_at_once == 0 && is_recent {
             return Vec::new();
         }
-        let most = (2 * self.asked_again).clamp(least, MOST_ASKED_AGAIN);
-        let is_old = |&&(since, _): &&(Instant, Vpn)| now >= since + age;
-        let count = self.pinned.iter().take(most).take_while(is_old).count();
-        if count > 0 {
-            self.asked_again = most;
+        let most = (2 * self.asked_at_once).clamp(least, MOST_ASKED_AGAIN);
+        let mut asked = Vec::new();
+        while asked.len() < most
+            && let Some(pinned) = self.pinned.front()
+            && now >= pinned.since + age
+        {
+            if pinned.is_so(&self.pages, &self.stuck) {
+                asked.push(pinned.vpn);
+                self.asked.insert(pinned.vpn..pinned.vpn + 1);
+            }
+            self.pinned.pop_front();
         }
-        self.pinned.drain(..count).map(|(_, vpn)| vpn).collect()
+        if !asked.is_empty() {
+            (self.asked_at_once, self.asked_last) = (most, Some(now));
+        }
+        asked
+    }
+
+    /// Puts a page before all others.
+    fn enqueue_first(&mut self, vpn: Vpn) {
+        let fronts = [self.queue.front(), self.shared_queue.front()];
+        let stamps = fronts.into_iter().flatten().map(|&(_, stamp)| stamp);
+        let first = stamps.reduce(|one, other| if is_later(one, other) { other } else { one });
+        let stamp = first.unwrap_or(self.next_stamp).wrapping_sub(1);
+        let Some(page) = self.pages.get_mut(&vpn) else { return };
+        page.stamp = stamp;
+        let is_shared = page.shared.is_some();
+        let queue = if is_shared { &mut self.shared_queue } else { &mut self.queue };
+        queue.push_front((vpn, stamp));
     }
 
     /// Pages that may be asked for: those that are not known to stay.
@@ -318,13 +361,16 @@ mod tests {
             for vpn in asked {
                 assert_eq!(next(&mut clear), Some(vpn));
                 clear.pages.remove(&vpn);
+                clear.was_let_out(vpn);
             }
         }
         clear.ask_pinned_again(later());
         assert_eq!(next(&mut clear), Some(3));
         clear.pin(3);
         assert_eq!([(); 3].map(|()| next(&mut clear)), [4, 5, 6].map(Some));
-        clear.ask_pinned_again(later());
+        clear.ask_pinned_again(Instant::now());
+        assert_eq!(clear.pinned.len(), 1, "one was tried and refused just now");
+        clear.ask_pinned_again(later() + PAUSE_WHEN_SHORT);
         assert_eq!(next(&mut clear), Some(3), "it was refused, so it is the only one");
         assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(7));
         assert!(clear.stuck.is_empty());
@@ -342,6 +388,9 @@ mod tests {
         clear.enqueue(1, false, false);
         clear.pin(1);
         (0..2).for_each(|_| clear.ask_pinned_again(Instant::now() + PAUSE_WHEN_SHORT));
+        assert!(clear.pinned.is_empty() && clear.stuck.is_empty());
+        // One that is gone is not stuck.
+        clear.pin(5);
         assert!(clear.pinned.is_empty() && clear.stuck.is_empty());
         assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), Some(1));
         assert_eq!(clear.coldest(true, None).map(|(vpn, _)| vpn), None);
