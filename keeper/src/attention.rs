@@ -1,8 +1,8 @@
 //! Wakes the watcher: with a bell, which it waits on, and with a stir, which rings the bell only
 //! while it rests.
 
+use crate::sys::mutex::Mutex;
 use crate::sys::poll::Bell;
-use parking_lot::Mutex;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -3,7 +3,7 @@
 mod sizes;
 
 use crate::config::{Bound, ClearSize, PAGE_BYTES};
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 use sizes::AtomicSize;
 pub use sizes::Kept;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -8,17 +8,18 @@
 
 use crate::event_counts::add;
 use crate::pager::Pager;
+use crate::pager::fault::has_left_over;
 use crate::pager::space::Space;
 use crate::profile::{self, Phase};
 use crate::secrets;
+use crate::sys::mutex::{Loan, Mutex};
 use crate::sys::poll::{self, Epoll};
 use crate::sys::sched::{self, CpuOfThread};
 use casemate_pages::SpaceId;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The handler sets: which threads listen to which spaces.
 pub struct Handlers {
@@ -48,8 +49,8 @@ const LOOKS_REMEMBERED: u64 = 8;
 /// The number of spaces at which all sightings are dropped: most of these spaces have ended.
 const MOST_SPACES_SEEN: usize = 1024;
 const RELIEF_THREADS: usize = 2;
-/// The time between two attempts to serve faults that wait for room, beside those of the watcher.
-const WAITING_PAUSE: Duration = Duration::from_millis(5);
+/// The time between two attempts to serve faults that wait for room.
+const WAITING_PAUSE: Duration = Duration::from_millis(1);
 
 impl Handlers {
     /// Sets for every CPU that this process may use.
@@ -151,28 +152,43 @@ impl Handlers {
         let _ = sched::pin_self(near.cpu);
         let _ = sched::idle_self();
         let mut whereabouts = Whereabouts::default();
-        self.run(&near.epoll, pager, |space, tid, faults| {
-            if let Some(mask) = whereabouts.look(self, space, tid, faults)
-                && !self.busy.load(Relaxed)
-            {
-                add(&pager.counts.handler_migrations, 1);
-                self.set_listeners(space, mask);
-            }
-        });
+        let mut loan = Loan::default();
+        self.run(
+            &near.epoll,
+            pager,
+            || loan.give_back(),
+            |space, tid, faults| {
+                if let Some(mask) = whereabouts.look(self, space, tid, faults)
+                    && !self.busy.load(Relaxed)
+                {
+                    add(&pager.counts.handler_migrations, 1);
+                    self.set_listeners(space, mask);
+                }
+            },
+        );
     }
 
     fn run_relief(&self, pager: &Arc<Pager>) {
         // These threads run when the machine is busy, and must be scheduled before the threads that
         // keep it busy.
         sched::hurry(0);
-        self.run(&self.relief, pager, |_, _, _| {});
+        self.run(&self.relief, pager, || {}, |_, _, _| {});
     }
 
-    fn run(&self, epoll: &Epoll, pager: &Arc<Pager>, mut after: impl FnMut(&Arc<Space>, i32, u64)) {
+    /// Serves what `epoll` says until the process ends. `rest` is called while nothing is served,
+    /// `after` after each fault.
+    fn run(
+        &self,
+        epoll: &Epoll,
+        pager: &Arc<Pager>,
+        mut rest: impl FnMut(),
+        mut after: impl FnMut(&Arc<Space>, i32, u64),
+    ) {
         let mut ready = Vec::new();
         pager.profiler.join();
         loop {
             ready.clear();
+            rest();
             secrets::pass();
             if let Err(error) = epoll.wait(-1, &mut ready) {
                 pager.stop(crate::pager::Stop::Internal(format!("waiting for faults: {error}")));
@@ -194,31 +210,34 @@ impl Handlers {
     }
 }
 
-/// Retries faults that wait for room. The watcher retries more often, but can itself be blocked by
-/// a waiting thread: the kernel delays PTRACE_SEIZE until the process has read its arguments for an
-/// `execve`.
+/// Serves what no handler is told of: messages that another thread has read, when the bell rings,
+/// and faults that wait for room, again and again. The watcher could not: it can itself be blocked
+/// by a waiting thread (the kernel delays PTRACE_SEIZE until the process has read its arguments for
+/// an `execve`), and while it waits for the room that one program needs, others grow.
 fn see_to_waiting(pager: &Pager) {
+    // As for the relief threads: what waits has waited already.
+    sched::hurry(0);
+    let mut retried = Instant::now();
+    let mut pause = None;
     loop {
         secrets::pass();
-        // A signal interrupted the wait.
-        if !poll::readable(&pager.waiting, None).0 {
-            continue;
+        if poll::readable(&pager.waiting, pause).0 {
+            pager.waiting.silence();
         }
-        pager.waiting.silence();
-        loop {
-            std::thread::sleep(WAITING_PAUSE);
-            secrets::pass();
-            let spaces = pager.all_spaces();
-            let mut waiting = spaces.iter().filter(|s| s.waits.load(Relaxed)).peekable();
-            if waiting.peek().is_none() {
-                break;
-            }
-            for space in waiting {
-                if let Err(stop) = pager.fault().attend(space, &mut |_, _, _| {}) {
-                    pager.stop(stop);
-                }
+        secrets::pass();
+        // A fault that waits on rings the bell.
+        let is_due = retried.elapsed() >= WAITING_PAUSE;
+        for space in pager.all_spaces() {
+            if has_left_over(&space) && (is_due || !space.waits.load(Relaxed)) {
+                let served = pager.fault().serve_left_over(&space);
+                served.unwrap_or_else(|stop| pager.stop(stop));
             }
         }
+        if is_due {
+            retried = Instant::now();
+        }
+        let waits = |space: &Arc<Space>| space.waits.load(Relaxed);
+        pause = pager.all_spaces().iter().any(waits).then_some(WAITING_PAUSE);
     }
 }
 
@@ -265,7 +284,7 @@ struct Whereabouts {
 struct Pace {
     faults_since_look: u64,
     has_looked: bool,
-    last_fault: Option<std::time::Instant>,
+    last_fault: Option<Instant>,
     /// Nanoseconds between faults, averaged over some sixteen.
     usual_gap_ns: u64,
 }
@@ -294,7 +313,7 @@ impl Whereabouts {
     /// change.
     fn look(&mut self, handlers: &Handlers, space: &Space, tid: i32, faults: u64) -> Option<u64> {
         let pace = self.spaces.entry(space.id).or_default();
-        let now = std::time::Instant::now();
+        let now = Instant::now();
         let gap = pace.last_fault.replace(now).map_or(Duration::ZERO, |last| now - last);
         if !pace.is_due(gap.as_nanos() as u64, faults) {
             return None;

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 
 macro_rules! phases {
     ($($(#[doc = $doc:literal])* $variant:ident $field:ident;)*) => {

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub mod clock;
 pub mod memory_file;
+pub mod mutex;
 pub mod own_limits;
 pub mod pagemap;
 pub mod poll;

@@ -34,6 +34,7 @@ use crate::pager::agent::{agent_is_gone, ended_with_program};
 use crate::pager::evict::Taken;
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
+use crate::sys::mutex::Mutex;
 use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
@@ -45,7 +46,6 @@ use family::{Family, Measured, SURVEY_PATIENCE, Unprotected};
 use haste::Haste;
 use idle::Idle;
 use lock::Lock;
-use parking_lot::Mutex;
 use place::Place;
 use precedence::Precedence;
 use protected::Protected;
@@ -432,7 +432,7 @@ impl Watcher {
             if !space.heard.swap(true, Relaxed) {
                 self.handlers.listen(&space);
             }
-            self.pager.fault().serve_left_over(&space)?;
+            self.pager.fault().hand_left_over(&space);
             self.end_call(&space)?;
             if lists {
                 self.check_alive(&space)?;
@@ -448,6 +448,7 @@ impl Watcher {
         if space.wants_call_over.load(Relaxed) && is_free() {
             space.wants_call_over.store(false, Relaxed);
             let has_left = &mut |call: &InFlight| has_left(call, TIME_TO_STOP);
+            self.pager.events().check_protecting(space, has_left);
             let asked = self.pager.events().check_in_flight(space, has_left);
             self.pager.or_stop(asked)?;
         }

@@ -3,7 +3,7 @@
 use super::shared::{Others, ShareId, SharedPages};
 use super::space::{Clear, Copied, SpaceState, Vpn};
 use crate::budget::Budget;
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 
 /// The budget, and the pages that spaces share. The lock of these is taken last, beside no other
 /// but a space's.

@@ -10,9 +10,9 @@ use crate::event_counts::{EventCounts, add};
 use crate::outcome::FailingFrame;
 use crate::pager::plain::wipe;
 use crate::store::PageStore;
+use crate::sys::mutex::Mutex;
 use casemate_core::{Lpid, PAGE_BYTES};
 use casemate_pages::{Flips, PageCipher, PageRecord, StorePlace, page_protocol};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 
 /// Frames that are named at most.

@@ -2,7 +2,7 @@
 
 use crate::budget::Budget;
 use crate::config::{ClearSize, PAGE_BYTES};
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -8,9 +8,9 @@ use super::{Stop, violation_at, violation_at_page};
 use crate::config::PAGE_BYTES;
 use crate::metadata::MappedMetadata;
 use crate::store::PageStore;
+use crate::sys::mutex::Mutex;
 use casemate_core::{Lpid, Violation};
 use casemate_pages::{PageDirectory, PageRecord, SpaceId, page_protocol};
-use parking_lot::Mutex;
 use std::ops::Range;
 
 /// The page directory, and the store for what its records give back.

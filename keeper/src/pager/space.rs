@@ -34,9 +34,9 @@ use crate::hand::Hand;
 use crate::pager::clear_pages::PageCount;
 use crate::pager::quotas::Quota;
 use crate::sys::clock::Instant;
+use crate::sys::mutex::Mutex;
 use crate::sys::uffd::Userfault;
 use casemate_pages::SpaceId;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 

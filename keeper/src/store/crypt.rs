@@ -4,7 +4,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
 
-use parking_lot::{Mutex, MutexGuard};
+use crate::sys::mutex::{Mutex, MutexGuard};
 
 use super::copy::{copy_in, copy_out};
 use super::reservation::Reservation;

@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use crate::sys::mutex::Mutex;
 use io_uring::{IoUring, opcode, squeue, types::Fd};
-use parking_lot::Mutex;
 
 use super::backend::{Run, Source, Target};
 use crate::sys::sched;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 
 use super::backend::{Backend, LONGEST_RUN, Run, Source, Target};
 use super::chunks::{CHUNK_SLOTS, ChunkMap};

@@ -6,8 +6,8 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use crate::sys::mutex::Mutex;
 use casemate_pages::StorePlace;
-use parking_lot::Mutex;
 
 use super::backend::{Backend, Source, Target};
 use super::crypt::{Crypt, FreshSlot, Full};

@@ -75,12 +75,15 @@ pub fn is_idle(tid: i32) -> bool {
 /// value, otherwise by a shorter slice, with which a woken thread need not wait for the end of a
 /// long slice (Linux 6.12; older kernels ignore it). Best effort: without either nothing changes.
 ///
-/// For the watcher there is [`hurry_self`].
-pub fn hurry(tid: i32) {
-    if set_ordinary(tid, -19).is_err() {
-        // If this fails too, the thread goes on as it was.
-        let _ = set_ordinary(tid, 0);
-    }
+/// For the watcher there is [`hurry_self`]. False if the thread goes on as it was.
+pub fn hurry(tid: i32) -> bool {
+    set_ordinary(tid, -19).or_else(|_| set_ordinary(tid, 0)).is_ok()
+}
+
+/// The number of the calling thread.
+pub fn own_tid() -> i32 {
+    // SAFETY: takes nothing, and cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// Gives a thread the ordinary policy with a short slice. A thread of the idle policy may change to

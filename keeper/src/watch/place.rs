@@ -70,9 +70,7 @@ mod tests {
         for &cpu in &cpus {
             sched::pin_self(cpu).expect("it is allowed there");
             assert_eq!(sched::own_cpu(), cpu);
-            // SAFETY: takes nothing, and cannot fail.
-            let this = unsafe { libc::gettid() };
-            assert_eq!(sched::cpu_of_running(this), Some(cpu));
+            assert_eq!(sched::cpu_of_running(sched::own_tid()), Some(cpu));
             sched::move_self(cpu, &cpus).expect("it is allowed there");
             assert_eq!(sched::allowed_cpus(), cpus);
         }

@@ -6,7 +6,7 @@
 
 // The locks that the pager takes are switch points.
 extern crate self as parking_lot;
-use locks::{Mutex, RwLock};
+use locks::RwLock;
 
 mod arch;
 mod attention;

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod memory_file;
+pub mod mutex;
 pub mod pagemap;
 pub mod poll;
 pub mod process;

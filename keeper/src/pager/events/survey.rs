@@ -84,28 +84,21 @@ impl Events<'_> {
         pid: i32,
         surveyed: &mut Surveyed,
     ) -> Result<bool, Stop> {
-        self.settle(space, state)?;
-        let mappings = asked::mappings(pid)?;
+        let mappings = self.settled_mappings(space, state, pid)?;
         let mut fresh = Vec::new();
         surveyed.refused_pages = 0;
-        for (pages, gaps) in unheld(state, &mappings) {
-            for gap in &gaps {
-                // What may be recorded of a range that is not ours is of a mapping long gone.
-                // (Not later: a move into the range may be on its way from now on.)
-                self.dropped(space, state, gap.clone())?;
-            }
-            gaps.iter().for_each(|gap| state.mapped.registering.insert(gap.clone()));
-            // The whole mapping, whatever we believe of its parts: registered in part it would be
-            // split, and the program's calls on all of it refused.
-            let (start, len) = in_bytes(&pages);
+        for gap in unheld(state, &mappings) {
+            // What may be recorded of a range that is not ours is of a mapping long gone. (Not
+            // later: a move into the range may be on its way from now on.)
+            self.dropped(space, state, gap.clone())?;
+            state.mapped.registering.insert(gap.clone());
+            let (start, len) = in_bytes(&gap);
             match space.uffd.register(start, len) {
                 Ok(()) => {
-                    gaps.iter().for_each(|gap| state.mapped.registered.insert(gap.clone()));
-                    fresh.extend(gaps);
+                    state.mapped.registered.insert(gap.clone());
+                    fresh.push(gap);
                 }
-                Err(_) => {
-                    surveyed.refused_pages += gaps.iter().map(|g| g.end - g.start).sum::<u64>();
-                }
+                Err(_) => surveyed.refused_pages += gap.end - gap.start,
             }
         }
         let has_old = mappings.iter().any(procfs::Mapping::is_zero_device);
@@ -120,6 +113,28 @@ impl Events<'_> {
         surveyed.adopted += self.adopt(space, state, pid, &fresh)?;
         state.mapped.registering = PageRanges::default();
         Ok(true)
+    }
+
+    /// The mappings at a moment when no event was on its way: each is registered as a whole if it
+    /// is believed to be, and not at all if not. (Mapped in the place of registered memory, and one
+    /// with its neighbour, a new mapping would be registered with that; and when the event came
+    /// that the old one was unmapped, it would seem to be there still, with all that is recorded of
+    /// it.)
+    fn settled_mappings(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pid: i32,
+    ) -> Result<Vec<procfs::Mapping>, Stop> {
+        for _ in 0..CERTAINTY_ROUNDS {
+            self.settle(space, state)?;
+            let mappings = asked::mappings(pid)?;
+            let answer = space.uffd.quiet(state.mapped.unregistered_address());
+            if answer != Err(Refusal::EventPending) {
+                return Ok(mappings);
+            }
+        }
+        Err(changes_without_pause("what is mapped"))
     }
 
     /// Takes what is present in `fresh` into the Clear. Between the look at the mappings and their
@@ -154,10 +169,7 @@ impl Events<'_> {
                 }
             }
         }
-        Err(Stop::Internal(
-            "a program changes its memory without pause, and what is registered cannot be told"
-                .to_owned(),
-        ))
+        Err(changes_without_pause("what is registered"))
     }
 
     /// Takes what is present in registered ranges into the Clear.
@@ -269,8 +281,12 @@ fn present_in(pid: i32, ranges: &[Range<u64>]) -> Result<Vec<Range<u64>>, Stop> 
     Ok(found)
 }
 
-/// The protectable mappings that are not wholly held yet, and what is missing of each.
-fn unheld(state: &SpaceState, mappings: &[procfs::Mapping]) -> Vec<(Range<u64>, Vec<Range<u64>>)> {
+fn changes_without_pause(what: &str) -> Stop {
+    Stop::Internal(format!("a program changes its memory without pause, and {what} cannot be told"))
+}
+
+/// The parts of protectable mappings that are not held yet.
+fn unheld(state: &SpaceState, mappings: &[procfs::Mapping]) -> Vec<Range<u64>> {
     let owned = state.agent.owned_ranges();
     let is_ours =
         |m: &procfs::Mapping| owned.iter().any(|o| o.start < m.range.end && m.range.start < o.end);
@@ -278,8 +294,7 @@ fn unheld(state: &SpaceState, mappings: &[procfs::Mapping]) -> Vec<(Range<u64>, 
         .iter()
         .filter(|m| m.is_protectable() && !is_ours(m))
         .map(|m| m.range.start / PAGE_BYTES as u64..m.range.end / PAGE_BYTES as u64)
-        .map(|pages| (pages.clone(), state.mapped.registered.missing_from(pages)))
-        .filter(|(_, gaps)| !gaps.is_empty())
+        .flat_map(|pages| state.mapped.registered.missing_from(pages))
         .collect()
 }
 

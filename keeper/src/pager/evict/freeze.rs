@@ -63,6 +63,7 @@ impl Evict<'_> {
         let (ready, changed): (Vec<Leaving>, Vec<Leaving>) =
             pages.iter().copied().partition(|l| is_read_only(state, l));
         changed.iter().for_each(|l| keep(&mut state.clear, l));
+        let ready = self.settled_rights(space, state, ready);
         let locks = |vpn| state.mapped.rights.locked_mapping(vpn).filter(|_| may_be_locked);
         let locks: Vec<_> = ready.iter().map(|leaving| locks(leaving.vpn)).collect();
         let whole = runs_of(&ready).into_iter().flat_map(|run| of_one_lock(&run, &locks));
@@ -83,6 +84,24 @@ impl Evict<'_> {
             }
         }
         Ok(first.left + second.left)
+    }
+
+    /// Those of `pages` whose rights no thread is about to change. While a page is aside such a
+    /// call changes what it left; put back, it would have the rights of before.
+    fn settled_rights(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        mut pages: Vec<Leaving>,
+    ) -> Vec<Leaving> {
+        let changing = state.calls.being_protected();
+        let stay = pages.extract_if(.., |leaving| changing.contains(leaving.vpn));
+        if stay.map(|leaving| keep(&mut state.clear, &leaving)).count() > 0 {
+            // It may be over all the same.
+            space.wants_call_over.store(true, Relaxed);
+            self.attention.ring();
+        }
+        pages
     }
 
     /// Ends a call in flight that is over, and of which nothing else tells: a fork that failed, or

@@ -51,6 +51,7 @@ use casemate_pages::PageCipher;
 use std::sync::Arc;
 
 pub use reseal::{Resealed, Resealing};
+pub use serve::has_left_over;
 pub(super) use turn_back::TurnBack;
 
 /// The most pages that one fault brings in.

@@ -23,6 +23,16 @@ impl Fault<'_> {
         space: &Arc<Space>,
         after: &mut dyn FnMut(&Arc<Space>, i32, u64),
     ) -> Result<(), Stop> {
+        self.attend_for(ROUNDS, space, after)
+    }
+
+    /// The same, for so many rounds in which there are faults.
+    fn attend_for(
+        &self,
+        most_rounds: u32,
+        space: &Arc<Space>,
+        after: &mut dyn FnMut(&Arc<Space>, i32, u64),
+    ) -> Result<(), Stop> {
         let mut attended = Attended::default();
         let mut rounds = 0;
         while !space.is_gone() && !self.end.has_come() {
@@ -50,7 +60,7 @@ impl Fault<'_> {
             // CPU meanwhile, and likely misses its next page already: to look is cheaper than to be
             // told.
             rounds += 1;
-            if !drained || faults > 0 && rounds < ROUNDS {
+            if !drained || faults > 0 && rounds < most_rounds {
                 continue;
             }
             // Faults that wait for room are served when the watcher comes by, if there is none now.
@@ -161,12 +171,26 @@ impl Fault<'_> {
     }
 
     /// Serves what an eviction off the fault path read from the descriptor on the agent's behalf:
-    /// no handler will be told of it again.
+    /// no handler will be told of it again. What comes after that is a handler's to serve.
     pub fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
-        let left = space.state.try_lock().is_some_and(|s| !s.pending.is_empty());
-        let left = left || space.waits.load(Relaxed);
-        if left { self.attend(space, &mut |_, _, _| {}) } else { Ok(()) }
+        match has_left_over(space) {
+            true => self.attend_for(1, space, &mut |_, _, _| {}),
+            false => Ok(()),
+        }
     }
+
+    /// Has it served by another thread: one that is to look at all programs in time cannot wait for
+    /// the room that faults of one of them need.
+    pub fn hand_left_over(&self, space: &Arc<Space>) {
+        if has_left_over(space) {
+            self.waiting.ring();
+        }
+    }
+}
+
+/// Whether messages of a space wait that no handler will be told of again.
+pub fn has_left_over(space: &Space) -> bool {
+    space.waits.load(Relaxed) || space.state.try_lock().is_some_and(|s| !s.pending.is_empty())
 }
 
 /// Messages that are served in order.

@@ -2,6 +2,7 @@
 
 use super::Vpn;
 use crate::checks::{self, Check};
+use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::procfs::{self, CurrentCall};
 use std::collections::VecDeque;
@@ -49,6 +50,9 @@ pub enum Until {
 /// Calls of `madvise` whose ranges are remembered: more than can be under way at once, as a rule.
 const REMOVALS_REMEMBERED: usize = 64;
 
+/// Calls that change rights of which no more than so many are remembered without need.
+const PROTECTING_REMEMBERED: usize = 64;
+
 /// The calls of the program that change its memory.
 #[derive(Default)]
 pub struct Calls {
@@ -59,6 +63,10 @@ pub struct Calls {
     /// Threads that asked for a fork and have not got a child since, and how often they asked. (A
     /// thread in a signal's handler has left its call, as far as can be seen, and makes it again.)
     fork_attempts: Vec<(i32, u32)>,
+    /// The last call by which each thread changes rights, and of what, if it made no other since.
+    protecting: Vec<(InFlight, Range<Vpn>)>,
+    /// How many of these there are before those are looked for that are over.
+    most_protecting: usize,
     /// Ranges that `madvise` removed last. Their pages go when the call goes on, which is after its
     /// event was read: a page may have been found, or filled, in between.
     pub(crate) removed: VecDeque<Range<Vpn>>,
@@ -91,6 +99,43 @@ impl Calls {
             && checks::is_made(Check::Shielded)
     }
 
+    /// A call that changes the rights of a range is let through. Others of the space need not wait
+    /// for it.
+    pub fn protects(&mut self, call: InFlight, range: Range<Vpn>) {
+        if self.protecting.len() >= self.most_protecting.max(PROTECTING_REMEMBERED) {
+            self.forget_protected();
+            self.most_protecting = 2 * self.protecting.len();
+        }
+        self.protecting.push((call, range));
+    }
+
+    /// A thread makes another call: what it made before is over.
+    pub fn makes_another(&mut self, tid: i32) {
+        self.protecting.retain(|(call, _)| call.tid != tid);
+    }
+
+    /// Where threads may just be changing rights.
+    pub fn being_protected(&mut self) -> PageRanges {
+        self.forget_protected();
+        let mut pages = PageRanges::default();
+        self.protecting.iter().for_each(|(_, range)| pages.insert(range.clone()));
+        pages
+    }
+
+    fn forget_protected(&mut self) {
+        self.protecting.retain(|(call, _)| call.has_left() != Some(true));
+    }
+
+    /// Calls that change rights, and may be under way.
+    pub fn protecting(&self) -> Vec<InFlight> {
+        self.protecting.iter().map(|(call, _)| call.clone()).collect()
+    }
+
+    /// These are over.
+    pub fn have_protected(&mut self, calls: &[InFlight]) {
+        self.protecting.retain(|(call, _)| !calls.contains(call));
+    }
+
     /// A child has come. If its parent is not known, it may be any thread's. Whether signals may
     /// have been held back.
     pub fn forked(&mut self) -> bool {
@@ -114,5 +159,54 @@ impl Calls {
             Until::Replaced(range) => range.contains(&vpn),
             Until::Fork | Until::Left | Until::Unlocked => false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protecting(tid: i32) -> InFlight {
+        let number = libc::SYS_mprotect;
+        InFlight { tid, number, until: Until::Left, since: Instant::now() }
+    }
+
+    /// Of a thread that runs it cannot be told.
+    #[test]
+    fn rights_may_change_until_the_thread_is_known_to_be_elsewhere() {
+        let (say, hear) = std::sync::mpsc::channel();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // SAFETY: takes nothing, and cannot fail.
+                say.send(unsafe { libc::gettid() }).expect("it is heard");
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let running = hear.recv().expect("it is said");
+            // On a busy machine it may not run, in no call, for a moment.
+            let mut calls = Calls::default();
+            let is_unknown = |calls: &mut Calls| {
+                calls.protects(protecting(running), 3..5);
+                calls.being_protected().contains(4)
+            };
+            while !is_unknown(&mut calls) {}
+            assert!(!calls.being_protected().contains(5));
+            calls.makes_another(running);
+            assert!(calls.being_protected().is_empty());
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            calls.protects(protecting(i32::MAX), 3..5);
+            assert!(calls.being_protected().is_empty(), "there is no such thread");
+        });
+    }
+
+    #[test]
+    fn threads_that_are_gone_are_forgotten() {
+        let mut calls = Calls::default();
+        for call in 0..10 * PROTECTING_REMEMBERED {
+            calls.protects(protecting(i32::MAX - call as i32), 0..1);
+            assert!(calls.protecting.len() <= PROTECTING_REMEMBERED);
+        }
     }
 }

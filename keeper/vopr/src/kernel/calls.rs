@@ -42,6 +42,10 @@ impl Kernel {
         if self.lock().nature.announces && !is_unheard {
             let id = {
                 let mut state = self.lock();
+                // It is in the call, as far as can be seen, from here on.
+                if let Some(task) = state.tasks.get_mut(&tid) {
+                    task.call = Some(number);
+                }
                 let id = state.number();
                 state.announced.push_back((id, tid, number, arguments));
                 id
@@ -51,7 +55,12 @@ impl Kernel {
             loop {
                 let verdict = self.lock().verdicts.remove(&id);
                 match verdict {
-                    Some(Verdict::Result(result)) => return result,
+                    Some(Verdict::Result(result)) => {
+                        if let Some(task) = self.lock().tasks.get_mut(&tid) {
+                            task.call = None;
+                        }
+                        return result;
+                    }
                     Some(Verdict::GoOn) => break,
                     None => drop(scheduler::sleep(Wait::Answer(tid).into(), None)),
                 }
@@ -179,6 +188,7 @@ impl Kernel {
             return EINVAL;
         }
         scheduler::point();
+        let mut lost_rights = false;
         let done = self.write(mm, |state| {
             let (_, mapping) = state.mm(mm).find(source.start).ok_or(EFAULT)?;
             if source.end > mapping.end {
@@ -210,6 +220,11 @@ impl Kernel {
             let start = if is_fixed { target.start } else { state.mm(mm).gap(LOWEST, pages) };
             let target = start..start + pages;
             let truth = (aside == ASIDE).then(|| state.mm(mm).truth.clone());
+            if aside == ASIDE && !stays {
+                // The program may have set other rights while its pages were aside.
+                let parts = state.mm(mm).parts(&target);
+                lost_rights = parts.iter().any(|(_, part)| part.rights != mapping.rights);
+            }
             let early = state.unmap_told(mm, &target);
             let uffd = mapping.uffd.filter(|&uffd| state.uffds[uffd].has_events);
             state.move_mapping(mm, &source, &target, mapping);
@@ -228,6 +243,10 @@ impl Kernel {
             }
             Ok(Remapped { at: start, moved: uffd, early, range: target })
         });
+        if lost_rights {
+            let what = format!("pages put back at {to:#x} have other rights than the program set");
+            scheduler::end(Some(what));
+        }
         let done = match done {
             Ok(done) => done,
             Err(error) => return error,

@@ -8,8 +8,9 @@ use crate::config::PAGE_BYTES;
 use crate::hand::{Action, Op};
 use crate::pager::Stop;
 use crate::pager::events::Events;
-use crate::pager::space::{Processes, Space, SpaceState, Until, Vpn, in_pages};
+use crate::pager::space::{InFlight, Processes, Space, SpaceState, Until, Vpn, in_pages};
 use crate::sys;
+use crate::sys::clock::Instant;
 use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
 use std::ops::Range;
@@ -269,6 +270,11 @@ pub(super) fn protect(state: &mut SpaceState, call: &Announced) -> Answer {
     let range = bytes(addr, len);
     if touches_agent(&state.agent, &range) {
         return Answer::Made(ENOMEM);
+    }
+    if state.mapped.registered.touches(&range) {
+        let (tid, number) = (call.tid, call.number);
+        let call = InFlight { tid, number, until: Until::Left, since: Instant::now() };
+        state.calls.protects(call, range.clone());
     }
     for part in state.mapped.registered.common_with(&range) {
         state.mapped.rights.set(&part, prot);

@@ -106,6 +106,7 @@ impl Events<'_> {
         if state.calls.in_flight.as_ref().is_some_and(|other| other.tid != call.tid) {
             return Ok(Answer::Later);
         }
+        state.calls.makes_another(call.tid);
         self.settle(space, state)?;
         // All events are mirrored, and no child came: a signal was pending when the kernel was to
         // begin the fork, and the thread makes the call again.
@@ -132,6 +133,9 @@ impl Events<'_> {
         if call.number == libc::SYS_process_madvise {
             return Ok(advise_process(call));
         }
+        if matches!(call.number, libc::SYS_mprotect | libc::SYS_pkey_mprotect) {
+            return Ok(protect(state, call));
+        }
         if state.agent.hand.is_none() {
             return Ok(by_the_program(state, call));
         }
@@ -141,7 +145,6 @@ impl Events<'_> {
             libc::SYS_mremap => self.remap(space, state, call),
             libc::SYS_brk => self.set_break(space, state, call),
             libc::SYS_madvise => self.advise(space, state, call),
-            libc::SYS_mprotect | libc::SYS_pkey_mprotect => Ok(protect(state, call)),
             libc::SYS_mlock | libc::SYS_mlock2 | libc::SYS_munlock => self.lock(space, state, call),
             libc::SYS_munlockall => Ok(wait_for(&mut state.calls, call, Until::Unlocked)),
             SYS_MSEAL => Ok(seal(&mut state.mapped, call)),
@@ -206,6 +209,15 @@ impl Events<'_> {
         };
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)
+    }
+
+    /// The same for calls that change rights.
+    pub fn check_protecting(&self, space: &Space, has_left: &mut dyn FnMut(&InFlight) -> bool) {
+        let mut calls = space.state.lock().calls.protecting();
+        calls.retain(|call| has_left(call));
+        if !calls.is_empty() {
+            space.state.lock().calls.have_protected(&calls);
+        }
     }
 }
 
