@@ -10,7 +10,7 @@ pub(crate) use room::allows;
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
-use crate::hand::{Hold, Undisturbed, enter_strict_mode};
+use crate::hand::{Undisturbed, enter_strict_mode};
 use crate::pager::events::calls::{Answer, Begins};
 use crate::pager::events::recognise::{Found, shares_memory};
 use crate::pager::space::{InFlight, Space};
@@ -122,7 +122,7 @@ impl Announcer<'_> {
                 // one before. (Only this thread can tell: a call that it is about to let go is
                 // received still, and under way already.)
                 let has_left = &mut |other: &InFlight| {
-                    pager.received.lock().contains(&other.tid) || has_left(other, TIME_TO_STOP)
+                    pager.received.lock().contains(&other.tid) || other.is_over(TIME_TO_STOP)
                 };
                 pager.events().check_in_flight(&space, has_left)?;
             }
@@ -459,27 +459,4 @@ fn asks_for_strict_mode(call: &Announced) -> bool {
 /// Whether a thread makes its call on behalf of an injection: its tracer is a thread of the keeper.
 fn works_for_us(tid: i32) -> bool {
     procfs::tracer(tid).is_some_and(process::is_own_thread)
-}
-
-/// Whether the thread of a call has left it. A thread that has been running for `time_to_stop`
-/// since it was let through is stopped, to find out.
-pub(crate) fn has_left(call: &InFlight, time_to_stop: Duration) -> bool {
-    match call.has_left() {
-        Some(true) => true,
-        // A stopped thread is at the exit of the call, though /proc still shows the call.
-        Some(false) => {
-            let is_stopped = matches!(procfs::state_and_parent(call.tid), Some(('t' | 'T', _)));
-            is_stopped || procfs::is_gone(call.tid)
-        }
-        None if call.since.elapsed() < time_to_stop => false,
-        None => {
-            // A thread that could be stopped has reached the exit of its call.
-            let mut hold = Hold::running_thread(call.tid, call.tid);
-            let is_held = !hold.is_empty();
-            while !hold.let_go() {
-                std::thread::sleep(Duration::from_micros(20));
-            }
-            is_held
-        }
-    }
 }

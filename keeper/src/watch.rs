@@ -24,7 +24,6 @@ mod resize;
 mod rest;
 mod unregistered;
 
-use crate::announcer::has_left;
 use crate::config::{AutoSize, Config};
 use crate::control::Orders;
 use crate::event_counts::{add, peak};
@@ -447,8 +446,7 @@ impl Watcher {
         let is_free = || space.state.try_lock_for(SURVEY_PATIENCE).is_some();
         if space.wants_call_over.load(Relaxed) && is_free() {
             space.wants_call_over.store(false, Relaxed);
-            let has_left = &mut |call: &InFlight| has_left(call, TIME_TO_STOP);
-            self.pager.events().check_protecting(space, has_left);
+            let has_left = &mut |call: &InFlight| call.is_over(TIME_TO_STOP);
             let asked = self.pager.events().check_in_flight(space, has_left);
             self.pager.or_stop(asked)?;
         }

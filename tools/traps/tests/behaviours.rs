@@ -98,6 +98,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "locked-in-turns",
             "locked-often",
             "unlocked-all-then-read-only",
+            "read-only-beside-protecting",
             "read-only-beside-unlocking",
             "unlocks-all-the-time",
             "locked-map-limited",

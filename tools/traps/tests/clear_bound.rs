@@ -317,6 +317,11 @@ fn memory_that_is_read_only_beside_a_thread_that_unlocks_all() {
 }
 
 #[test]
+fn memory_that_is_read_only_beside_a_thread_that_says_so_again() {
+    bounded("read-only-beside-protecting");
+}
+
+#[test]
 fn what_is_locked_after_all_was_unlocked() {
     bounded("unlocked-then-locked");
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -404,6 +404,7 @@ traps! {
     raw_mmap
     read_at_once
     read_implies_exec
+    read_only_beside_protecting
     read_only_beside_unlocking
     read_only_forks
     realloc

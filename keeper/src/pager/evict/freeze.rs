@@ -13,14 +13,19 @@ use crate::pager::Stop;
 use crate::pager::agent::Broken;
 use crate::pager::aside::Aside;
 use crate::pager::rights::{learn_rights, make_sure_of_rights, staging_for};
-use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn};
-use crate::sys::procfs;
+use crate::pager::space::{InFlight, Space, SpaceState, Until, Vpn, in_pages};
+use crate::sys::clock::Instant;
+use crate::sys::{procfs, sched};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Results of a [`Action::TakeAside`] from here on are addresses; below they count pages.
 const PLACES: i64 = PAGE_BYTES as i64;
+/// How long a thread that runs may take to change rights if a debugger traces it, so that it cannot
+/// be stopped to find out: hundreds of times as long as the call takes.
+const MOST_FOR_TRACED: Duration = Duration::from_millis(20);
 /// Ops that take a run of pages aside, if it is locked: locked as its pages come, unlocked, moved,
 /// and locked again.
 const OPS_OF_A_RUN: usize = 4;
@@ -63,7 +68,6 @@ impl Evict<'_> {
         let (ready, changed): (Vec<Leaving>, Vec<Leaving>) =
             pages.iter().copied().partition(|l| is_read_only(state, l));
         changed.iter().for_each(|l| keep(&mut state.clear, l));
-        let ready = self.settled_rights(space, state, ready);
         let locks = |vpn| state.mapped.rights.locked_mapping(vpn).filter(|_| may_be_locked);
         let locks: Vec<_> = ready.iter().map(|leaving| locks(leaving.vpn)).collect();
         let whole = runs_of(&ready).into_iter().flat_map(|run| of_one_lock(&run, &locks));
@@ -84,24 +88,6 @@ impl Evict<'_> {
             }
         }
         Ok(first.left + second.left)
-    }
-
-    /// Those of `pages` whose rights no thread is about to change. While a page is aside such a
-    /// call changes what it left; put back, it would have the rights of before.
-    fn settled_rights(
-        &self,
-        space: &Space,
-        state: &mut SpaceState,
-        mut pages: Vec<Leaving>,
-    ) -> Vec<Leaving> {
-        let changing = state.calls.being_protected();
-        let stay = pages.extract_if(.., |leaving| changing.contains(leaving.vpn));
-        if stay.map(|leaving| keep(&mut state.clear, &leaving)).count() > 0 {
-            // It may be over all the same.
-            space.wants_call_over.store(true, Relaxed);
-            self.attention.ring();
-        }
-        pages
     }
 
     /// Ends a call in flight that is over, and of which nothing else tells: a fork that failed, or
@@ -172,6 +158,7 @@ impl Evict<'_> {
         (place, source, is_locked): (u64, Range<u64>, bool),
     ) -> Result<(), Broken> {
         let len = source.end - source.start;
+        wait_for_rights(state, &in_pages(source.start, source.end));
         let prot = rights_at(state, source.start)?;
         let back = Action::PutBack { aside: place, len, dst: source.start, prot };
         let mut ops = vec![Op::from(back)];
@@ -232,6 +219,20 @@ struct Taken {
 fn source(run: &Run, group: &[Leaving]) -> Range<u64> {
     let start = group[run.first].vpn * PAGE_BYTES as u64;
     start..start + (run.pages * PAGE_BYTES) as u64
+}
+
+/// Waits until no thread may be changing the rights of these pages: what is put back has the rights
+/// that are read then. Such a call was let through before the space's lock was taken, and waits for
+/// nothing that we hold.
+fn wait_for_rights(state: &mut SpaceState, pages: &Range<Vpn>) {
+    let begun = Instant::now();
+    while state.calls.may_protect(pages) {
+        if begun.elapsed() > MOST_FOR_TRACED {
+            state.calls.forget_protecting();
+            return;
+        }
+        sched::give_way();
+    }
 }
 
 /// The rights (`PROT_` bits) of the mapping at an address, as the kernel has them.

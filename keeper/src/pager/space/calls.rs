@@ -2,11 +2,12 @@
 
 use super::Vpn;
 use crate::checks::{self, Check};
-use crate::ranges::PageRanges;
+use crate::hand::Hold;
 use crate::sys::clock::Instant;
 use crate::sys::procfs::{self, CurrentCall};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
 /// A call of the program's that was let through to the kernel, and that no other call of the space
 /// may overtake.
@@ -30,6 +31,29 @@ impl InFlight {
             CurrentCall::Gone | CurrentCall::Outside => Some(true),
             CurrentCall::In { number, .. } => Some(number != self.number),
             CurrentCall::Unknown => None,
+        }
+    }
+
+    /// Whether its thread has left it. A thread that has been running for `time_to_stop` since it
+    /// was let through is stopped, to find out.
+    pub fn is_over(&self, time_to_stop: Duration) -> bool {
+        match self.has_left() {
+            Some(true) => true,
+            // A stopped thread is at the exit of the call, though /proc still shows the call.
+            Some(false) => {
+                let is_stopped = matches!(procfs::state_and_parent(self.tid), Some(('t' | 'T', _)));
+                is_stopped || procfs::is_gone(self.tid)
+            }
+            None if self.since.elapsed() < time_to_stop => false,
+            None => {
+                // A thread that could be stopped has reached the exit of its call.
+                let mut hold = Hold::running_thread(self.tid, self.tid);
+                let is_held = !hold.is_empty();
+                while !hold.let_go() {
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+                is_held
+            }
         }
     }
 }
@@ -114,26 +138,23 @@ impl Calls {
         self.protecting.retain(|(call, _)| call.tid != tid);
     }
 
-    /// Where threads may just be changing rights.
-    pub fn being_protected(&mut self) -> PageRanges {
+    /// Whether a thread may just be changing the rights of some of these pages. One that runs is
+    /// stopped for a moment to find out.
+    pub fn may_protect(&mut self, pages: &Range<Vpn>) -> bool {
         self.forget_protected();
-        let mut pages = PageRanges::default();
-        self.protecting.iter().for_each(|(_, range)| pages.insert(range.clone()));
-        pages
+        let touches = |range: &Range<Vpn>| range.start < pages.end && pages.start < range.end;
+        let is_over = |call: &InFlight| call.is_over(Duration::ZERO);
+        self.protecting.retain(|(call, range)| !(touches(range) && is_over(call)));
+        self.protecting.iter().any(|(_, range)| touches(range))
+    }
+
+    /// Calls that change rights count as over.
+    pub fn forget_protecting(&mut self) {
+        self.protecting.clear();
     }
 
     fn forget_protected(&mut self) {
         self.protecting.retain(|(call, _)| call.has_left() != Some(true));
-    }
-
-    /// Calls that change rights, and may be under way.
-    pub fn protecting(&self) -> Vec<InFlight> {
-        self.protecting.iter().map(|(call, _)| call.clone()).collect()
-    }
-
-    /// These are over.
-    pub fn have_protected(&mut self, calls: &[InFlight]) {
-        self.protecting.retain(|(call, _)| !calls.contains(call));
     }
 
     /// A child has come. If its parent is not known, it may be any thread's. Whether signals may
@@ -171,33 +192,36 @@ mod tests {
         InFlight { tid, number, until: Until::Left, since: Instant::now() }
     }
 
-    /// Of a thread that runs it cannot be told.
     #[test]
-    fn rights_may_change_until_the_thread_is_known_to_be_elsewhere() {
+    fn rights_may_change_until_the_thread_is_seen_elsewhere() {
+        let mut calls = Calls::default();
+        calls.protects(protecting(i32::MAX), 3..5);
+        assert!(!calls.may_protect(&(0..9)), "there is no such thread");
         let (say, hear) = std::sync::mpsc::channel();
-        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let (end, ended) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 // SAFETY: takes nothing, and cannot fail.
                 say.send(unsafe { libc::gettid() }).expect("it is heard");
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
+                let _ = ended.recv();
             });
-            let running = hear.recv().expect("it is said");
-            // On a busy machine it may not run, in no call, for a moment.
-            let mut calls = Calls::default();
-            let is_unknown = |calls: &mut Calls| {
-                calls.protects(protecting(running), 3..5);
-                calls.being_protected().contains(4)
+            let tid = hear.recv().expect("it is said");
+            // It waits for the end, by a futex.
+            let is_in_futex = || {
+                matches!(procfs::current_call(tid), CurrentCall::In { number: libc::SYS_futex, .. })
             };
-            while !is_unknown(&mut calls) {}
-            assert!(!calls.being_protected().contains(5));
-            calls.makes_another(running);
-            assert!(calls.being_protected().is_empty());
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-            calls.protects(protecting(i32::MAX), 3..5);
-            assert!(calls.being_protected().is_empty(), "there is no such thread");
+            while !is_in_futex() {
+                std::thread::yield_now();
+            }
+            let in_futex = InFlight { number: libc::SYS_futex, ..protecting(tid) };
+            calls.protects(in_futex.clone(), 3..5);
+            assert!(calls.may_protect(&(4..5)), "it is in that call");
+            assert!(!calls.may_protect(&(5..9)), "of other pages");
+            calls.makes_another(tid);
+            assert!(!calls.may_protect(&(4..5)));
+            calls.protects(protecting(tid), 3..5);
+            assert!(!calls.may_protect(&(4..5)), "it is in another call");
+            drop(end);
         });
     }
 

@@ -235,6 +235,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("raw-mmap", places::raw_mmap),
     ("read-at-once", at_once::read_at_once),
     ("read-implies-exec", whole_process::read_implies_exec),
+    ("read-only-beside-protecting", silent_calls::read_only_beside_protecting),
     ("read-only-beside-unlocking", silent_calls::read_only_beside_unlocking),
     ("read-only-forks", while_paging::read_only_forks),
     ("realloc", unmap::realloc),

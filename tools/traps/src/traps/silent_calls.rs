@@ -10,14 +10,9 @@ use std::time::Duration;
 pub fn unlocks_all_the_time(options: &Options) -> Verdict {
     let region = Region::map(options.pages(), options.seed)?;
     region.fill(1);
-    beside(Duration::ZERO, &|| {
+    beside(Duration::ZERO, &unlock_all, &|| {
         for _ in 0..200 {
-            let pages = 4;
-            let at = sys::map(std::ptr::null_mut(), pages * PAGE, sys::RW, sys::ANON)?;
-            let mapped = Region::at(at, pages, options.seed);
-            mapped.fill(2);
-            mapped.check(2)?;
-            sys::unmap(mapped.base, mapped.bytes())?;
+            maps_and_unmaps(4, options.seed)?;
         }
         region.check(1)
     })
@@ -29,20 +24,52 @@ pub fn read_only_beside_unlocking(options: &Options) -> Verdict {
     region.fill(1);
     sys::protect(region.base, region.bytes(), libc::PROT_READ)?;
     for pause in [Duration::from_micros(500), Duration::from_millis(50)] {
-        beside(pause, &|| (0..4).try_for_each(|_| region.check(1)))?;
+        beside(pause, &unlock_all, &|| (0..4).try_for_each(|_| region.check(1)))?;
     }
     Ok(())
 }
 
-/// Does something while another thread unlocks all memory, with this pause between two calls, in
-/// which it runs.
-fn beside(pause: Duration, what: &dyn Fn() -> Verdict) -> Verdict {
+/// It leaves between calls that say again that it may not be written.
+pub fn read_only_beside_protecting(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(1);
+    let protect = || sys::protect(region.base, region.bytes(), libc::PROT_READ);
+    protect()?;
+    let grow = |_| {
+        region.check(1)?;
+        maps_and_unmaps(512, options.seed)
+    };
+    for pause in [Duration::from_millis(5), Duration::from_millis(50)] {
+        beside(pause, &protect, &|| (0..4).try_for_each(grow))?;
+    }
+    Ok(())
+}
+
+fn maps_and_unmaps(pages: usize, seed: u64) -> Verdict {
+    let at = sys::map(std::ptr::null_mut(), pages * PAGE, sys::RW, sys::ANON)?;
+    let mapped = Region::at(at, pages, seed);
+    mapped.fill(2);
+    mapped.check(2)?;
+    sys::unmap(mapped.base, mapped.bytes())
+}
+
+fn unlock_all() -> Verdict {
+    // SAFETY: unlocks this process's own memory.
+    check("munlockall", unsafe { libc::munlockall() }).map(drop)
+}
+
+/// Does something while another thread makes a call again and again, with this pause between two,
+/// in which it runs.
+fn beside(
+    pause: Duration,
+    call: &(dyn Fn() -> Verdict + Sync),
+    what: &dyn Fn() -> Verdict,
+) -> Verdict {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let unlocking = scope.spawn(|| {
+        let calling = scope.spawn(|| {
             while !is_over.load(Relaxed) {
-                // SAFETY: unlocks this process's own memory.
-                check("munlockall", unsafe { libc::munlockall() })?;
+                call()?;
                 let since = std::time::Instant::now();
                 while since.elapsed() < pause && !is_over.load(Relaxed) {
                     std::hint::spin_loop();
@@ -52,7 +79,7 @@ fn beside(pause: Duration, what: &dyn Fn() -> Verdict) -> Verdict {
         });
         let done = what();
         is_over.store(true, Relaxed);
-        unlocking.join().map_err(|_| Trouble::from("a thread panicked"))??;
+        calling.join().map_err(|_| Trouble::from("a thread panicked"))??;
         done
     })
 }

@@ -210,15 +210,6 @@ impl Events<'_> {
         space.wake_all(&wakes);
         self.asks.serve_left_over(space)
     }
-
-    /// The same for calls that change rights.
-    pub fn check_protecting(&self, space: &Space, has_left: &mut dyn FnMut(&InFlight) -> bool) {
-        let mut calls = space.state.lock().calls.protecting();
-        calls.retain(|call| has_left(call));
-        if !calls.is_empty() {
-            space.state.lock().calls.have_protected(&calls);
-        }
-    }
 }
 
 /// A space without an agent, the child of a fork: its process makes the call, one at a time, and
