@@ -221,14 +221,18 @@ fn see_to_waiting(pager: &Pager) {
     let mut pause = None;
     loop {
         secrets::pass();
-        if poll::readable(&pager.waiting, pause).0 {
+        let is_rung = poll::readable(&pager.waiting, pause).0;
+        if is_rung {
             pager.waiting.silence();
         }
         secrets::pass();
-        // A fault that waits on rings the bell.
+        // A fault that has to wait once more rings the bell again.
         let is_due = retried.elapsed() >= WAITING_PAUSE;
+        let mut is_any_busy = false;
         for space in pager.all_spaces() {
-            if has_left_over(&space) && (is_due || !space.waits.load(Relaxed)) {
+            let left = has_left_over(&space);
+            is_any_busy |= left.is_none();
+            if left == Some(true) || is_due && space.waits.load(Relaxed) {
                 let served = pager.fault().serve_left_over(&space);
                 served.unwrap_or_else(|stop| pager.stop(stop));
             }
@@ -236,8 +240,8 @@ fn see_to_waiting(pager: &Pager) {
         if is_due {
             retried = Instant::now();
         }
-        let waits = |space: &Arc<Space>| space.waits.load(Relaxed);
-        pause = pager.all_spaces().iter().any(waits).then_some(WAITING_PAUSE);
+        let waits = pager.all_spaces().iter().any(|space| space.waits.load(Relaxed));
+        pause = (waits || is_rung && is_any_busy).then_some(WAITING_PAUSE);
     }
 }
 

@@ -138,8 +138,8 @@ impl evict::Asks for Pager {
         self.events().run_attended(space, state, hand, ops, aside)
     }
 
-    fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
-        self.fault().serve_left_over(space)
+    fn hand_left_over(&self, space: &Space) {
+        self.fault().hand_left_over(space);
     }
 }
 
@@ -161,6 +161,10 @@ impl events::Asks for Pager {
 
     fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
         self.fault().serve_left_over(space)
+    }
+
+    fn hand_left_over(&self, space: &Space) {
+        self.fault().hand_left_over(space);
     }
 
     fn evict_batch(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<u64, Stop> {

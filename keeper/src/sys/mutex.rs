@@ -20,6 +20,9 @@ pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, Lending, T>;
 /// times as long as a holder that runs needs, as a rule.
 const PATIENCE: Duration = Duration::from_micros(200);
 
+/// The same after that: each time it begins anew it waits behind all others.
+const LONG_PATIENCE: Duration = Duration::from_millis(5);
+
 /// How often a thread was lent the ordinary class.
 static LENT: AtomicU64 = AtomicU64::new(0);
 
@@ -54,9 +57,11 @@ unsafe impl lock_api::RawMutex for Lending {
     type GuardMarker = GuardSend;
 
     fn lock(&self) {
+        let mut patience = PATIENCE;
         if !self.inner.try_lock() {
-            while !lock_api::RawMutexTimed::try_lock_for(&self.inner, PATIENCE) {
+            while !lock_api::RawMutexTimed::try_lock_for(&self.inner, patience) {
                 lend_to(self.holder.load(Relaxed));
+                patience = LONG_PATIENCE;
             }
         }
         self.holder.store(own_tid(), Relaxed);
@@ -92,13 +97,15 @@ unsafe impl lock_api::RawMutexTimed for Lending {
 
     fn try_lock_until(&self, timeout: Instant) -> bool {
         use lock_api::RawMutex as _;
+        let mut patience = PATIENCE;
         loop {
-            let part = timeout.min(Instant::now() + PATIENCE);
+            let part = timeout.min(Instant::now() + patience);
             if lock_api::RawMutexTimed::try_lock_until(&self.inner, part) {
                 self.holder.store(own_tid(), Relaxed);
                 return true;
             }
             lend_to(self.holder.load(Relaxed));
+            patience = LONG_PATIENCE;
             if Instant::now() >= timeout {
                 return self.try_lock();
             }

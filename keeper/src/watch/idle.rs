@@ -125,7 +125,7 @@ fn take_batch(
     }
     let more = pager.evict().retire_idle(space, &mut state, since)?;
     drop(state);
-    pager.fault().serve_left_over(space)?;
+    pager.fault().hand_left_over(space);
     Ok(more)
 }
 

@@ -86,6 +86,9 @@ pub(super) trait Asks {
     /// Faults: serves what was read from the descriptor meanwhile. No lock is held.
     fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop>;
 
+    /// Faults: has another thread serve it.
+    fn hand_left_over(&self, space: &Space);
+
     /// Eviction: a batch of the space's coldest pages leaves. How many; 0 if there are none.
     fn evict_batch(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<u64, Stop>;
 

@@ -23,9 +23,9 @@ use std::time::Duration;
 
 /// Results of a [`Action::TakeAside`] from here on are addresses; below they count pages.
 const PLACES: i64 = PAGE_BYTES as i64;
-/// How long a thread that runs may take to change rights if a debugger traces it, so that it cannot
-/// be stopped to find out: hundreds of times as long as the call takes.
-const MOST_FOR_TRACED: Duration = Duration::from_millis(20);
+/// How long it is waited for a thread that may be changing rights: a hundred times as long as the
+/// call takes.
+const MOST_FOR_RIGHTS: Duration = Duration::from_millis(1);
 /// Ops that take a run of pages aside, if it is locked: locked as its pages come, unlocked, moved,
 /// and locked again.
 const OPS_OF_A_RUN: usize = 4;
@@ -221,14 +221,14 @@ fn source(run: &Run, group: &[Leaving]) -> Range<u64> {
     start..start + (run.pages * PAGE_BYTES) as u64
 }
 
-/// Waits until no thread may be changing the rights of these pages: what is put back has the rights
-/// that are read then. Such a call was let through before the space's lock was taken, and waits for
-/// nothing that we hold.
+/// Waits until no thread is known that may be changing the rights of these pages: what is put back
+/// has the rights that are read then. A thread that runs may have made its call long ago, and one
+/// that makes the next may wait for the lock that we hold: none gets more time than the call needs.
 fn wait_for_rights(state: &mut SpaceState, pages: &Range<Vpn>) {
     let begun = Instant::now();
     while state.calls.may_protect(pages) {
-        if begun.elapsed() > MOST_FOR_TRACED {
-            state.calls.forget_protecting();
+        if begun.elapsed() > MOST_FOR_RIGHTS {
+            state.calls.forget_protecting(pages);
             return;
         }
         sched::give_way();

@@ -103,8 +103,8 @@ pub(super) trait Asks {
         aside: &mut Aside,
     ) -> Result<Vec<OpResult>, Broken>;
 
-    /// Faults: serves what was read from the descriptor on the agent's behalf. No lock is held.
-    fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop>;
+    /// Faults: has another thread serve what was read from the descriptor on the agent's behalf.
+    fn hand_left_over(&self, space: &Space);
 }
 
 /// A page on its way out.

@@ -131,7 +131,7 @@ impl Evict<'_> {
             // Before the lock is released: pages that were on their way may be nowhere.
             self.end.or_stop(kept)?;
             drop(state);
-            self.asks.serve_left_over(&space)?;
+            self.asks.hand_left_over(&space);
             if Instant::now() > until {
                 return Ok(true);
             }
@@ -252,7 +252,7 @@ impl Evict<'_> {
                 };
                 let taken = self.evict_few(space, &mut state, most)?;
                 drop(state);
-                self.asks.serve_left_over(space)?;
+                self.asks.hand_left_over(space);
                 if Instant::now() > until {
                     return Ok(true);
                 }

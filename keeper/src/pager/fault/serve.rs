@@ -63,7 +63,7 @@ impl Fault<'_> {
             if !drained || faults > 0 && rounds < most_rounds {
                 continue;
             }
-            // Faults that wait for room are served when the watcher comes by, if there is none now.
+            // If there is no room now, the thread that sees to waiting faults tries again.
             if faults > 0 || !space.waits.load(Relaxed) || !self.asks.take_from_others(space)? {
                 break;
             }
@@ -171,26 +171,26 @@ impl Fault<'_> {
     }
 
     /// Serves what an eviction off the fault path read from the descriptor on the agent's behalf:
-    /// no handler will be told of it again. What comes after that is a handler's to serve.
+    /// no handler will be told of it again. A handler is told of what comes after that.
     pub fn serve_left_over(&self, space: &Arc<Space>) -> Result<(), Stop> {
-        match has_left_over(space) {
+        match space.waits.load(Relaxed) || has_left_over(space) == Some(true) {
             true => self.attend_for(1, space, &mut |_, _, _| {}),
             false => Ok(()),
         }
     }
 
     /// Has it served by another thread: one that is to look at all programs in time cannot wait for
-    /// the room that faults of one of them need.
-    pub fn hand_left_over(&self, space: &Arc<Space>) {
-        if has_left_over(space) {
+    /// the room that faults of one of them need. That thread knows of faults that wait for room.
+    pub fn hand_left_over(&self, space: &Space) {
+        if !space.waits.load(Relaxed) && has_left_over(space) == Some(true) {
             self.waiting.ring();
         }
     }
 }
 
-/// Whether messages of a space wait that no handler will be told of again.
-pub fn has_left_over(space: &Space) -> bool {
-    space.waits.load(Relaxed) || space.state.try_lock().is_some_and(|s| !s.pending.is_empty())
+/// Whether messages of a space were read and not served; none if another thread holds its lock.
+pub fn has_left_over(space: &Space) -> Option<bool> {
+    space.state.try_lock().map(|state| !state.pending.is_empty())
 }
 
 /// Messages that are served in order.

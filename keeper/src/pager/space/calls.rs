@@ -74,7 +74,7 @@ pub enum Until {
 /// Calls of `madvise` whose ranges are remembered: more than can be under way at once, as a rule.
 const REMOVALS_REMEMBERED: usize = 64;
 
-/// Calls that change rights of which no more than so many are remembered without need.
+/// Above so many remembered calls that change rights, those that are over are looked for.
 const PROTECTING_REMEMBERED: usize = 64;
 
 /// The calls of the program that change its memory.
@@ -138,19 +138,15 @@ impl Calls {
         self.protecting.retain(|(call, _)| call.tid != tid);
     }
 
-    /// Whether a thread may just be changing the rights of some of these pages. One that runs is
-    /// stopped for a moment to find out.
+    /// Whether a thread may just be changing the rights of some of these pages.
     pub fn may_protect(&mut self, pages: &Range<Vpn>) -> bool {
         self.forget_protected();
-        let touches = |range: &Range<Vpn>| range.start < pages.end && pages.start < range.end;
-        let is_over = |call: &InFlight| call.is_over(Duration::ZERO);
-        self.protecting.retain(|(call, range)| !(touches(range) && is_over(call)));
-        self.protecting.iter().any(|(_, range)| touches(range))
+        self.protecting.iter().any(|(_, range)| touches(range, pages))
     }
 
-    /// Calls that change rights count as over.
-    pub fn forget_protecting(&mut self) {
-        self.protecting.clear();
+    /// Calls that change the rights of these pages count as over.
+    pub fn forget_protecting(&mut self, pages: &Range<Vpn>) {
+        self.protecting.retain(|(_, range)| !touches(range, pages));
     }
 
     fn forget_protected(&mut self) {
@@ -181,6 +177,10 @@ impl Calls {
             Until::Fork | Until::Left | Until::Unlocked => false,
         })
     }
+}
+
+fn touches(one: &Range<Vpn>, other: &Range<Vpn>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 #[cfg(test)]
@@ -217,6 +217,8 @@ mod tests {
             calls.protects(in_futex.clone(), 3..5);
             assert!(calls.may_protect(&(4..5)), "it is in that call");
             assert!(!calls.may_protect(&(5..9)), "of other pages");
+            calls.forget_protecting(&(5..9));
+            assert!(calls.may_protect(&(4..5)));
             calls.makes_another(tid);
             assert!(!calls.may_protect(&(4..5)));
             calls.protects(protecting(tid), 3..5);

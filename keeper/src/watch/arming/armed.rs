@@ -73,7 +73,8 @@ impl Arming {
             // A child's memory is a copy of its parent's, and the child may end soon.
             process.reconcile(pager, &space, SURPLUS_PATIENCE)?;
         }
-        pager.fault().serve_left_over(&space)
+        pager.fault().hand_left_over(&space);
+        Ok(())
     }
 
     fn new_space(

@@ -208,7 +208,8 @@ impl Events<'_> {
             std::mem::take(&mut state.pending.wakes)
         };
         space.wake_all(&wakes);
-        self.asks.serve_left_over(space)
+        self.asks.hand_left_over(space);
+        Ok(())
     }
 }
 
