@@ -117,11 +117,12 @@ fn every_load_is_right_where_calls_are_not_announced() {
 }
 
 /// Children of announced forks share what their parents have in the Clear, but for what was stored
-/// to, or held for the kernel, since the fork was announced.
+/// to, or held for the kernel, since the fork was announced. A few forks have most of those: fewer
+/// seeds decide nothing.
 #[test]
 fn children_share_what_came_in_before_their_fork_began() {
     let unshared = |canary| {
-        let plans = (1..=80).map(|seed| Plan { canary, ..Plan::new(Mode::Forks, seed) });
+        let plans = (1..=400).map(|seed| Plan { canary, ..Plan::new(Mode::Forks, seed) });
         plans.map(|plan| run(&plan)).fold((0, 0), |sum, report| {
             assert_eq!(report.failure, None);
             (sum.0 + report.unshared, sum.1 + report.forks)
@@ -131,8 +132,7 @@ fn children_share_what_came_in_before_their_fork_began() {
         (unshared(None), unshared(Some(Canary::FillsUnshielded)));
     println!("{pages} pages in {forks} forks, {pages_without} in {forks_without} without");
     assert!(forks > 0);
-    // Those that are stored to meanwhile are in both; of 20 seeds a few forks have most of them.
-    assert!(pages * forks_without * 3 < pages_without * forks * 2);
+    assert!(pages * forks_without * 2 < pages_without * forks);
 }
 
 /// A copy would go on being simulated when the pager has changed.
