@@ -10,7 +10,7 @@ use crate::deferred::Deferred;
 use crate::front::{self, Before, KEEPER_NAME};
 use crate::handlers::Handlers;
 use crate::held_output::HeldOutput;
-use crate::outcome::{Ending, Outcome, Statistics, UnprotectedMemory};
+use crate::outcome::{Ending, Outcome, Statistics};
 use crate::pager::Pager;
 use crate::panics;
 use crate::pause::Pause;
@@ -19,10 +19,9 @@ use crate::rotate;
 use crate::scrub;
 use crate::secret::MemoryKind;
 use crate::secrets;
-use crate::sys::mutex::Mutex;
 use crate::sys::seccomp::Listener;
 use crate::sys::{own_limits, process, sched};
-use crate::watch::{Policy, Watcher};
+use crate::watch::{Found, Policy, Watcher};
 use prepare::{Prepared, Privileged};
 use std::fs::File;
 use std::io::Write;
@@ -67,8 +66,8 @@ struct Run {
     pager: Arc<Pager>,
     trusted_bytes: u64,
     key_memory: MemoryKind,
-    /// What the watcher found outside the protection.
-    largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
+    /// What the watcher found.
+    found: Arc<Found>,
     /// Checks of a log hash.
     deferred: Option<Arc<Deferred>>,
 }
@@ -110,13 +109,13 @@ fn start(
     let handlers = start_services(config, &pager)?;
     let deferred = config.log_hash.map(|every| Deferred::start(&pager, every, output));
     let deferred = deferred.transpose().map_err(internal("starting the checks"))?;
-    let largest = Arc::new(Mutex::new(Vec::new()));
-    let (watched, found) = (Arc::clone(&pager), Arc::clone(&largest));
+    let found = Arc::new(Found::default());
+    let (watched, finds) = (Arc::clone(&pager), Arc::clone(&found));
     let policy = Policy::of(config);
-    let watcher = move || Watcher::new(watched, handlers, pid, policy, found, orders);
+    let watcher = move || Watcher::new(watched, handlers, pid, policy, finds, orders);
     start_watcher(&pager, watcher, waiting, pid_out)?;
     wait_for_end(&pager, front, &mut pause);
-    Ok(Run { pager, trusted_bytes, key_memory, largest, deferred })
+    Ok(Run { pager, trusted_bytes, key_memory, found, deferred })
 }
 
 /// Starts the threads that serve faults, and those that look after pages and keys.

@@ -3,6 +3,7 @@
 use crate::lock::Hex;
 use crate::profile::Profile;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How the protected program ended, or why it was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +114,22 @@ pub struct FaultLatency {
     pub max_us: f64,
 }
 
+/// What the watcher spent its time on before its latest look ([`Statistics::look_late_us_peak`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateLook {
+    /// When it was, after the watcher began.
+    pub after_us: u64,
+    /// How late.
+    pub late_us: u64,
+    /// The time since the look before in which the watcher waited for a processor, as the kernel
+    /// counts it.
+    pub waited_us: u64,
+    /// Whether it went before ordinary threads then.
+    pub before_others: bool,
+    /// The time since the look before, by what the watcher did: each step of a look, and `sleep`.
+    pub parts_us: BTreeMap<String, u64>,
+}
+
 /// What became of a rule for a program ([`crate::config::ProgramRule`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramUse {
@@ -143,6 +160,8 @@ pub struct Statistics {
     /// microseconds: its own work, and what it waited for a processor. Programs that are not
     /// stopped grow unseen for as long.
     pub look_late_us_peak: u64,
+    /// What that time went on.
+    pub late_look: LateLook,
     /// Times that handlers of the idle class got no processor, and others took over.
     pub starvations: u64,
     /// Faults served (missing and write-protect).

@@ -11,9 +11,12 @@ mod family;
 mod haste;
 mod heirs;
 mod idle;
+mod judge;
 mod kernel_count;
 mod lineages;
 mod lock;
+mod look_time;
+mod pace;
 mod place;
 mod precedence;
 mod process;
@@ -28,12 +31,11 @@ use crate::config::{AutoSize, Config};
 use crate::control::Orders;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
-use crate::outcome::{Ending, UnprotectedMemory};
+use crate::outcome::Ending;
 use crate::pager::agent::{agent_is_gone, ended_with_program};
 use crate::pager::evict::Taken;
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
-use crate::sys::mutex::Mutex;
 use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
 use crate::sys::uffd::Refusal;
@@ -45,6 +47,9 @@ use family::{Family, Measured, SURVEY_PATIENCE, Unprotected};
 use haste::Haste;
 use idle::Idle;
 use lock::Lock;
+pub(crate) use look_time::Found;
+use look_time::LookTime;
+use pace::Pace;
 use place::Place;
 use precedence::Precedence;
 use protected::Protected;
@@ -131,6 +136,9 @@ pub struct Watcher {
     /// The last look, and the pause that was meant to follow it; none if only an event was to end
     /// the pause.
     looked: Option<(Instant, Option<Duration>)>,
+    look_time: LookTime,
+    found: Arc<Found>,
+    pace: Pace,
     /// Faults at the last look.
     faults_seen: u64,
     /// Calls for attention at the last look.
@@ -161,14 +169,14 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of the descendants of this process, of which `main_pid` is the program, to run on
-    /// the calling thread. What it finds outside the protection goes to `largest`; `orders` change
-    /// the Clear's size.
+    /// the calling thread. What the account of the run says of its looks goes to `found`; `orders`
+    /// change the Clear's size.
     pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
         main_pid: i32,
         policy: Policy,
-        largest: Arc<Mutex<Vec<UnprotectedMemory>>>,
+        found: Arc<Found>,
         orders: Option<Orders>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
@@ -184,7 +192,7 @@ impl Watcher {
             idle: may_be_idle.then(Idle::new),
             cold_after,
             always_idle: policy.idle.is_some(),
-            exposed: Exposed::new(largest),
+            exposed: Exposed::new(Arc::clone(&found)),
             haste: Haste::none(),
             protected: Protected::default(),
             required: Required::of(policy.required_percent),
@@ -201,6 +209,9 @@ impl Watcher {
             compared: 0,
             noted: 0,
             looked: None,
+            look_time: LookTime::begin(),
+            found,
+            pace: Pace::default(),
             faults_seen: 0,
             stirs_seen: 0,
             calm_ticks: 0,
@@ -226,7 +237,9 @@ impl Watcher {
             match self.tick() {
                 Ok(wait) => {
                     self.looked = self.looked.map(|(when, _)| (when, wait));
+                    self.look_time.ends("rest");
                     self.sleep(wait, stirs);
+                    self.look_time.ends("sleep");
                 }
                 Err(stop) => self.pager.stop(stop),
             }
@@ -242,36 +255,52 @@ impl Watcher {
         let lists = self.haste.lists() || self.lock.is_under_way();
         let last_pid = self.read_load();
         self.place.see_to(self.runnable, self.family.processes.values().map(|p| p.thread));
+        self.look_time.ends("place");
         if lists {
             self.census(last_pid);
+            self.look_time.ends("census");
         }
         self.follow_spaces(lists)?;
+        self.look_time.ends("spaces");
         if lists {
             self.haste.has_listed(looked);
         }
         self.family.recognise(&self.pager)?;
+        self.look_time.ends("recognise");
         if !self.haste.is_on() {
             self.find_copied()?;
+            self.look_time.ends("copies");
         }
         self.measure();
+        self.look_time.ends("measure");
+        // First, since what follows takes milliseconds, in which a program may grow.
+        self.arming.stop_growing(&self.pager, &mut self.family, &self.pace)?;
+        self.look_time.ends("stop");
+        self.judge_peak();
+        self.look_time.ends("judge");
         // What is on its way between two counts may count for a moment in both sizes.
         self.may_share |= self.resize.tick(&self.pager, &self.family)?;
         self.see_to_lock()?;
-        // First, since the steps below take time in which a program may grow.
+        self.look_time.ends("orders");
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
+        self.look_time.ends("brake");
         self.family.survey(&self.pager, &self.arming.pids())?;
+        self.look_time.ends("survey");
         let precedence = &mut self.precedence;
         self.arming.tick(&self.pager, &self.handlers, &mut self.family, looked, precedence)?;
+        self.look_time.ends("arm");
         let evict = self.pager.evict();
         let more_to_reclaim = evict.reclaim(RECLAIM_PATIENCE, Taken::PassOver)?
             | evict.keep_quotas(RECLAIM_PATIENCE)?;
         self.arming.let_go_of_armed(more_to_reclaim);
+        self.look_time.ends("evict");
         self.relieve();
         if !self.haste.is_on() {
             let begun = Instant::now();
             self.look_further()?;
             self.haste.took(begun.elapsed());
         }
+        self.pace.looked_for(looked.elapsed());
         Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
     }
 
@@ -323,12 +352,15 @@ impl Watcher {
 
     /// Counts the plaintext, and keeps room for as much growth as was seen recently.
     fn measure(&mut self) {
-        self.note_lateness();
         let measured = self.family.measure(&self.pager);
+        self.look_time.ends("sizes");
+        self.note_lateness();
         let Measured { untracked_pages, copied_pages, agents_pages, .. } = measured;
         self.pager.budget.set_found(untracked_pages, copied_pages, agents_pages);
+        self.pace.measure(self.family.unarmed_growth());
         let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
-        self.haste.tick(grows && self.pager.budget.may_overflow_soon());
+        let outruns = self.pace.outruns(self.pager.budget.free());
+        self.haste.tick(outruns || grows && self.pager.budget.may_overflow_soon());
         let spare = match self.family.unarmed().next() {
             Some(_) => self.until_full(),
             None => Duration::MAX,
@@ -337,52 +369,20 @@ impl Watcher {
         self.expected = (self.expected * 255 / 256).max(EXPECTED_GROWTHS * measured.grown_pages);
         self.pager.budget.expect(self.expected);
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
-        self.judge_peak();
     }
 
-    /// Notes by how much this look comes later than it was meant to.
+    /// Notes by how much this look comes later than it was meant to, and why if programs without an
+    /// agent grew meanwhile.
     fn note_lateness(&mut self) {
         let now = Instant::now();
         if let Some((last, Some(pause))) = self.looked.replace((now, None)) {
             let late = (now - last).saturating_sub(pause);
             peak(&self.pager.counts.look_late_us_peak, late.as_micros() as u64);
-        }
-    }
-
-    /// Judges the peak. If the budget's count is above the bound and processes may share pages, the
-    /// kernel's count is read, as often as its share of time allows.
-    fn judge_peak(&mut self) {
-        let budget = &self.pager.budget;
-        // Read before it is known whether a fork has begun: what a fork counts is seen after it.
-        let recent = budget.recent();
-        // A forked child may have come and gone between two looks.
-        let begun = self.pager.spaces_begun();
-        let has_forked = begun != std::mem::replace(&mut self.spaces_seen, begun);
-        let is_shared = self.family.may_share() || has_forked || self.pager.all_spaces().len() > 1;
-        let was_shared = std::mem::replace(&mut self.was_shared, is_shared);
-        self.may_share |= is_shared || was_shared;
-        if budget.seems_exceeded(recent) && self.may_share {
-            let is_due = self.judged.is_none_or(|(when, cost)| due(when, cost));
-            let has_ended = self.main_end.is_some() && self.judged.is_none();
-            if !is_due || !has_ended && !self.haste.has_time_for(self.judged) {
-                return;
+            let grows = self.family.unarmed_growing() > 0;
+            if let Some(account) = self.look_time.measures(late, grows) {
+                *self.found.latest.lock() = account;
             }
-            let when = Instant::now();
-            let most = self.haste.is_on().then(|| self.family.plaintext_at_most(&self.pager));
-            let plaintext = match most.flatten().filter(|&pages| budget.allows(pages)) {
-                Some(pages) => Some(pages),
-                None => self.family.least_plaintext(&self.pager),
-            };
-            budget.judge_peak(recent, plaintext.map(|pages| budget.confirmed(pages)));
-            self.judged = Some((when, when.elapsed()));
-        } else {
-            if budget.seems_exceeded(recent) {
-                let excess = recent.saturating_sub(budget.limit_of(budget.promised()));
-                peak(&self.pager.counts.excess_uncounted_pages_peak, excess);
-            }
-            budget.judge_peak(recent, None);
         }
-        self.may_share = false;
     }
 
     fn reap(&mut self) {

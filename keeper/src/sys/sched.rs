@@ -162,6 +162,26 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// The time for which a thread has waited for a processor although it could run, to be read
+/// repeatedly.
+#[derive(Debug)]
+pub struct TimeWaited(File);
+
+impl TimeWaited {
+    /// Of the calling thread. Fails where the kernel does not count it.
+    pub fn of_this_thread() -> io::Result<Self> {
+        File::open("/proc/thread-self/schedstat").map(TimeWaited)
+    }
+
+    /// The time so far.
+    pub fn get(&self) -> Option<Duration> {
+        let mut buffer = [0u8; 128];
+        let n = self.0.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(&buffer[..n]).ok()?;
+        text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+    }
+}
+
 /// Lets other threads run, for a caller that polls for something that they do.
 pub fn give_way() {
     if IS_REAL_TIME.get() {

@@ -8,6 +8,7 @@ mod steps;
 
 use super::Policy;
 use super::family::{Family, InMemory};
+use super::pace::Pace;
 use super::precedence::Precedence;
 use crate::hand::{Found, Hold, Injection, Injector, LostAgent, follow_transfers};
 use crate::handlers::Handlers;
@@ -116,6 +117,17 @@ impl Arming {
         pending.chain(armed.chain(&self.thawing).map(Injection::pid)).collect()
     }
 
+    /// Starts the injections of those that grow and may pass the bound before the next look, which
+    /// stops them.
+    pub fn stop_growing(
+        &mut self,
+        pager: &Pager,
+        family: &mut Family,
+        pace: &Pace,
+    ) -> Result<(), Stop> {
+        self.begin_all(pager, family, self.choose_growing(pager, family, pace))
+    }
+
     /// Starts the injections of the processes that are chosen, which stops these, and continues
     /// those in progress. The look that this is a part of began at `looked`.
     pub fn tick(
@@ -132,7 +144,6 @@ impl Arming {
         self.end_lost(family);
         let asking = pager.growing.lock().wanting();
         self.pass_over_sleepers(&asking);
-        self.begin_all(pager, family, self.choose_growing(pager, family))?;
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
         self.sort_pending(&asking);
         self.proceed(pager, handlers, family, looked, precedence)

@@ -380,6 +380,17 @@ impl Family {
         self.unarmed().filter(|p| p.grown_pages > 0).count()
     }
 
+    /// The new pages that processes without an agent touched between the last two looks.
+    pub fn unarmed_growth(&self) -> u64 {
+        self.unarmed().map(|process| process.grown_pages).sum()
+    }
+
+    /// Whether a process without an agent touched new memory between the last two looks and runs
+    /// on, since it is none of `arming`.
+    pub fn grow_beside(&self, arming: &[i32]) -> bool {
+        self.unarmed().any(|p| p.grown_pages > 0 && !arming.contains(&p.pid))
+    }
+
     /// Compares the pager's records of processes with the kernel, for processes whose balance of
     /// pages has changed since the last comparison.
     pub fn reconcile(&mut self, pager: &Pager, arming: &[i32]) -> Result<(), Stop> {

@@ -57,6 +57,11 @@ impl Haste {
         cost <= self.spare.max(SHORT) || when.elapsed() >= LONG_PAUSE
     }
 
+    /// Whether what was last done then is due though there is no time for it.
+    pub fn has_long_paused(last: Option<(Instant, Duration)>) -> bool {
+        last.is_some_and(|(when, _)| when.elapsed() >= LONG_PAUSE)
+    }
+
     /// A look was made, which found a reason for haste or did not. Now and then one look is made
     /// whole.
     pub fn tick(&mut self, is_needed: bool) {

@@ -44,7 +44,8 @@ impl Watcher {
         if waits || locks || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
         }
-        let until_full = self.until_full().max(SHORTEST_PAUSE);
+        let paced = self.pace.pause(self.pager.budget.free());
+        let until_full = self.until_full().min(paced).max(SHORTEST_PAUSE);
         if !self.family.any_armed() {
             return Some(until_full.min(Duration::from_millis(20)));
         }

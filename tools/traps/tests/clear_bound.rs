@@ -429,7 +429,7 @@ fn a_process_whose_first_thread_has_ended() {
 #[test]
 fn children_whose_first_threads_have_ended() {
     bounded("children-grow-without-leader");
-    bounded_late("children-grow-without-leader");
+    in_a_larger_clear("children-grow-without-leader", LATE.1, 3);
 }
 
 /// The kernel refuses to move what is pinned. It must leave once it is pinned no more, and others

@@ -6,6 +6,7 @@ use crate::pager::space::Space;
 use crate::sys::procfs;
 use crate::watch::SETTLING_TIME;
 use crate::watch::family::Family;
+use crate::watch::pace::Pace;
 use crate::watch::process::Process;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -66,13 +67,17 @@ impl Arming {
 
     /// Those of the processes that grew between the last two looks, at the brink: they are stopped
     /// before it is found out what the others do.
-    pub(super) fn choose_growing(&self, pager: &Pager, family: &Family) -> Vec<i32> {
-        if !pager.budget.may_overflow() || !pager.budget.is_scarce() {
+    /// Where they may fill what is free before the next look, so are those that run.
+    pub(super) fn choose_growing(&self, pager: &Pager, family: &Family, pace: &Pace) -> Vec<i32> {
+        let budget = &pager.budget;
+        let outruns = !budget.is_small() && pace.outruns(budget.free());
+        if !(outruns || budget.may_overflow() && budget.is_scarce()) {
             return Vec::new();
         }
         let wanting = self.wanting(pager, family, &[]).into_iter().map(|(_, pid)| pid);
         let most = MOST_AT_THE_BRINK.saturating_sub(self.pending.len());
-        wanting.filter(|&pid| grows(family, pid)).take(most).collect()
+        let is_stopped = |&pid: &i32| grows(family, pid) || outruns && procfs::runs(pid);
+        wanting.filter(is_stopped).take(most).collect()
     }
 
     /// All that are to have an agent, with their anonymous pages, the largest first. A process
