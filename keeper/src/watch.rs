@@ -33,6 +33,7 @@ use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
 use crate::pager::agent::{agent_is_gone, ended_with_program};
+use crate::pager::events::change::Retired;
 use crate::pager::evict::Taken;
 use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
@@ -76,7 +77,8 @@ const EXPECTED_GROWTHS: u64 = 4;
 /// A thread in a call that pages and faults wait for is stopped if it runs for longer, to find out
 /// whether it has left that call.
 const TIME_TO_STOP: Duration = Duration::from_millis(1);
-/// The longest time that the watcher evicts before it looks again.
+/// The longest time that the watcher evicts, or gives back what is stored of ended processes,
+/// before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
 /// What the watcher is to do beyond keeping the bound.
@@ -139,6 +141,8 @@ pub struct Watcher {
     look_time: LookTime,
     found: Arc<Found>,
     pace: Pace,
+    /// Spaces that have ended, of which pages are stored still.
+    retired: Vec<Retired>,
     /// Faults at the last look.
     faults_seen: u64,
     /// Calls for attention at the last look.
@@ -212,6 +216,7 @@ impl Watcher {
             look_time: LookTime::begin(),
             found,
             pace: Pace::default(),
+            retired: Vec::new(),
             faults_seen: 0,
             stirs_seen: 0,
             calm_ticks: 0,
@@ -297,11 +302,26 @@ impl Watcher {
         self.relieve();
         if !self.haste.is_on() {
             let begun = Instant::now();
+            self.drop_retired()?;
             self.look_further()?;
             self.haste.took(begun.elapsed());
         }
         self.pace.looked_for(looked.elapsed());
-        Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+        let drops_more = !self.retired.is_empty() && !self.haste.is_on();
+        Ok(if more_to_reclaim || drops_more { Some(Duration::ZERO) } else { self.pause() })
+    }
+
+    /// Gives back what is stored of spaces that have ended, for a while.
+    fn drop_retired(&mut self) -> Result<(), Stop> {
+        let until = Instant::now() + RECLAIM_PATIENCE;
+        while let Some(last) = self.retired.last_mut()
+            && Instant::now() < until
+        {
+            if self.pager.events().drop_some_of(last)? {
+                self.retired.pop();
+            }
+        }
+        Ok(())
     }
 
     /// What a look is for beside the bound.
@@ -423,7 +443,7 @@ impl Watcher {
     fn follow_spaces(&mut self, lists: bool) -> Result<(), Stop> {
         for space in self.pager.all_spaces() {
             if space.is_gone() {
-                self.pager.events().retire(&space)?;
+                self.retired.push(self.pager.events().retire(&space));
                 // A process that still exists runs another program: it is armed again.
                 self.family.left(space.id, &[]);
                 continue;

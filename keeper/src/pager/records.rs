@@ -13,6 +13,9 @@ use casemate_core::{Lpid, Violation};
 use casemate_pages::{PageDirectory, PageRecord, SpaceId, page_protocol};
 use std::ops::Range;
 
+/// Pages whose records are dropped at a time, while others wait for the directory.
+const DROPPED_AT_ONCE: u64 = 512;
+
 /// The page directory, and the store for what its records give back.
 #[derive(Clone, Copy)]
 pub(super) struct Records<'a> {
@@ -95,8 +98,40 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// Drops the records of a range and gives their ciphertexts back: how many there were.
+    /// Drops the records of a range and gives their ciphertexts back: how many there were. Others
+    /// have the directory between two parts of it.
     pub fn drop_range(self, space: SpaceId, range: &Range<Vpn>) -> Result<u64, Stop> {
+        if range.end - range.start <= DROPPED_AT_ONCE {
+            return self.drop_part(space, range);
+        }
+        let (mut released, mut rest) = (0, range.clone());
+        while let Some(first) = self.first_from(space, rest.start)?.filter(|&vpn| vpn < rest.end) {
+            let part = first..rest.end.min(first + DROPPED_AT_ONCE);
+            released += self.drop_part(space, &part)?;
+            rest.start = part.end;
+        }
+        Ok(released)
+    }
+
+    /// Drops records of a space that has ended, of the first pages from `first` on: how many, and
+    /// the first page after these; none if no record and no space is left.
+    pub fn drop_some(self, space: SpaceId, first: Vpn) -> Result<(u64, Option<Vpn>), Stop> {
+        let Some(first) = self.first_from(space, first)? else {
+            let dropped = self.directory.lock().drop_space(space, &mut |_| {});
+            return dropped.map(|()| (0, None)).map_err(of_ended);
+        };
+        let part = first..first + DROPPED_AT_ONCE;
+        Ok((self.drop_part(space, &part)?, Some(part.end)))
+    }
+
+    /// The first page from `from` on that has a record.
+    fn first_from(self, space: SpaceId, from: Vpn) -> Result<Option<Vpn>, Stop> {
+        let mut found = Vec::new();
+        self.from(space, from, 1, &mut found)?;
+        Ok(found.first().map(|&(vpn, _)| vpn))
+    }
+
+    fn drop_part(self, space: SpaceId, range: &Range<Vpn>) -> Result<u64, Stop> {
         let mut released = 0;
         self.directory
             .lock()
@@ -166,19 +201,10 @@ impl<'a> Records<'a> {
     pub fn metadata_bytes(self) -> u64 {
         self.directory.lock().metadata_bytes()
     }
+}
 
-    /// Drops all records of a space that has ended: how many there were.
-    pub fn drop_space(self, space: SpaceId) -> Result<u64, Stop> {
-        let mut released = 0;
-        self.directory
-            .lock()
-            .drop_space(space, &mut |record| {
-                self.store.release(record.place);
-                released += 1;
-            })
-            .map_err(|violation| violation_at("an ended process", violation))?;
-        Ok(released)
-    }
+fn of_ended(violation: Violation) -> Stop {
+    violation_at("an ended process", violation)
 }
 
 fn in_range(range: &Range<Vpn>, violation: Violation) -> Stop {

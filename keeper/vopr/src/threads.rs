@@ -50,7 +50,8 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
     measure(pager);
     for space in pager.all_spaces() {
         if space.is_gone() {
-            pager.events().retire(&space)?;
+            let mut retired = pager.events().retire(&space);
+            while !pager.events().drop_some_of(&mut retired)? {}
             continue;
         }
         if !space.heard.swap(true, Relaxed) {

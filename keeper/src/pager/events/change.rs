@@ -6,6 +6,7 @@ use crate::config::PAGE_BYTES;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState, Vpn, in_pages, keys_in};
 use crate::sys::uffd::Message;
+use casemate_pages::SpaceId;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -105,16 +106,93 @@ impl Events<'_> {
         Ok(())
     }
 
-    /// A space has ended: its records and pages are given up.
-    pub fn retire(&self, space: &Arc<Space>) -> Result<(), Stop> {
+    /// A space has ended: its pages are given up. What is stored of them goes by
+    /// [`Events::drop_some_of`].
+    pub fn retire(&self, space: &Arc<Space>) -> Retired {
         space.mark_gone(self.attention);
         space.uffd.retire();
         self.spaces.remove(space.id);
         let mut state = space.state.lock();
         drop(state.lose_hand());
         let clean = self.untrack_range(&mut state, &(0..Vpn::MAX));
-        let released = self.records.drop_space(space.id)?;
-        self.budget.sealed(clean, released);
-        Ok(())
+        self.budget.sealed(clean, 0);
+        Retired { space: space.id, next: 0 }
+    }
+
+    /// Drops some of what is stored of a space that has ended; whether that was the last. To drop
+    /// what is stored of a gigabyte takes a tenth of a second.
+    pub fn drop_some_of(&self, retired: &mut Retired) -> Result<bool, Stop> {
+        let (released, next) = self.records.drop_some(retired.space, retired.next)?;
+        self.budget.sealed(0, released);
+        retired.next = next.unwrap_or(retired.next);
+        Ok(next.is_none())
+    }
+}
+
+/// A space that has ended, of which pages from `next` on may be stored still.
+#[derive(Debug)]
+pub struct Retired {
+    space: SpaceId,
+    next: Vpn,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pager::Pager;
+    use crate::pager::fault::stored::{STORED, with_stored};
+    use crate::pager::space::{Space, Vpn};
+
+    fn stored(pager: &Pager, space: &Space) -> Vec<Vpn> {
+        let mut found = Vec::new();
+        pager.records().from(space.id, 0, 1000, &mut found).expect("verified");
+        found.into_iter().map(|(vpn, _)| vpn).collect()
+    }
+
+    /// Pages far apart, at borders of what is dropped at a time, at the ends of address spaces.
+    const PLACES: [Vpn; 8] = [0, 511, 512, 513, 1025, 40_000, 1 << 30, (1 << 35) - 1];
+
+    fn far_apart() -> (Pager, std::sync::Arc<Space>) {
+        let (pager, space) = with_stored();
+        for (number, to) in PLACES.into_iter().enumerate().skip(1).rev() {
+            let from = 3 * number as Vpn;
+            pager.records().move_range(space.id, &(from..from + 1), to).expect("verified");
+        }
+        let rest = 3 * PLACES.len() as Vpn..3 * STORED;
+        pager.records().drop_range(space.id, &rest).expect("verified");
+        assert_eq!(stored(&pager, &space), PLACES);
+        (pager, space)
+    }
+
+    #[test]
+    fn of_a_large_range_all_is_dropped_and_nothing_beside() {
+        for (range, left) in [
+            (1..(1 << 35) - 1, vec![0, (1 << 35) - 1]),
+            (0..1 << 35, vec![]),
+            (512..1025, vec![0, 511, 1025, 40_000, 1 << 30, (1 << 35) - 1]),
+            (600..40_001, vec![0, 511, 512, 513, 1 << 30, (1 << 35) - 1]),
+        ] {
+            let (pager, space) = far_apart();
+            let dropped = pager.records().drop_range(space.id, &range).expect("verified");
+            assert_eq!(stored(&pager, &space), left, "{range:?}");
+            assert_eq!(dropped as usize, PLACES.len() - left.len(), "{range:?}");
+            assert_eq!(pager.store.pages() as usize, left.len(), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_space_that_has_ended_all_is_dropped_a_part_at_a_time() {
+        let (pager, space) = far_apart();
+        pager.add_space(&space);
+        let mut retired = pager.events().retire(&space);
+        assert!(pager.space(space.id).is_none());
+        let mut left = Vec::new();
+        while !pager.events().drop_some_of(&mut retired).expect("verified") {
+            left.push(pager.store.pages());
+        }
+        // 0 and 511; 512, 513 and, since parts begin at a page that is stored, no more; and so on.
+        assert_eq!(left, [6, 4, 3, 2, 1, 0]);
+        // Its number is free: nothing of it is left.
+        pager.records().open_space(space.id).expect("there is none");
+        assert!(stored(&pager, &space).is_empty());
     }
 }

@@ -30,7 +30,7 @@
 
 mod attended;
 pub mod calls;
-mod change;
+pub mod change;
 mod copied;
 mod forked;
 pub(crate) mod growing;

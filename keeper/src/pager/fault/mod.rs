@@ -49,6 +49,8 @@ use crate::sys::uffd::Message;
 use casemate_core::GlobalPageCounter;
 use casemate_pages::PageCipher;
 use std::sync::Arc;
+#[cfg(test)]
+pub(super) use verify_stored::tests as stored;
 
 pub use reseal::{Resealed, Resealing};
 pub use serve::has_left_over;

@@ -107,7 +107,7 @@ impl Fault<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::pager) mod tests {
     use super::*;
     use crate::config::Config;
     use crate::metadata::MappedMetadata;
