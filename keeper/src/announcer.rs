@@ -46,6 +46,7 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
         let mut announcer = Announcer {
             pager: &pager,
             listener,
+            received: Vec::new(),
             waiting: Vec::new(),
             spaces: HashMap::new(),
             forking: Vec::new(),
@@ -62,6 +63,8 @@ pub(crate) fn listen(pager: &Arc<Pager>, listener: Listener) -> io::Result<()> {
 struct Announcer<'a> {
     pager: &'a Arc<Pager>,
     listener: Listener,
+    /// Calls that were received, and not handled yet.
+    received: Vec<Announced>,
     /// Calls that wait for another call of the same space to end.
     waiting: Vec<Announced>,
     /// Cache: the space in which each thread was found last.
@@ -77,39 +80,50 @@ impl Announcer<'_> {
     /// Receives and answers calls until the listener has no process left.
     fn run(&mut self) -> Result<(), Stop> {
         loop {
-            let patience = match self.undisturbed.is_empty() {
-                true => (!self.waiting.is_empty()).then_some(PATIENCE),
-                false => Some(PATIENCE_WITH_STOPS),
+            let patience = match (self.received.is_empty(), self.undisturbed.is_empty()) {
+                (false, _) => Some(Duration::ZERO),
+                (true, true) => (!self.waiting.is_empty()).then_some(PATIENCE),
+                (true, false) => Some(PATIENCE_WITH_STOPS),
             };
             secrets::pass();
             let (can_receive, is_over) = poll::readable(&self.listener, patience);
             secrets::pass();
-            if !can_receive && is_over {
+            if !can_receive && is_over && self.received.is_empty() {
                 return Ok(());
             }
-            let received = if can_receive { self.receive_all()? } else { Vec::new() };
+            if can_receive {
+                self.receive_all()?;
+            }
+            let received = std::mem::take(&mut self.received);
             // Those that wait first: a thread that makes one call after the other would be the next
             // each time.
             self.ask_again()?;
-            received.into_iter().try_for_each(|call| self.hear(call))?;
+            received.into_iter().try_for_each(|call| self.handle(call))?;
             self.undisturbed.retain_mut(|fork| !fork.is_over());
         }
     }
 
-    /// Receives all pending calls before the first is handled: after it is received, a call cannot
-    /// be interrupted by a signal.
-    fn receive_all(&mut self) -> Result<Vec<Announced>, Stop> {
-        let mut calls = Vec::new();
+    /// Handles a call, which may take milliseconds, and receives those that came meanwhile.
+    fn handle(&mut self, call: Announced) -> Result<(), Stop> {
+        self.hear(call)?;
+        match poll::readable(&self.listener, Some(Duration::ZERO)).0 {
+            true => self.receive_all(),
+            false => Ok(()),
+        }
+    }
+
+    /// Receives all pending calls: after it is received, a call cannot be interrupted by a signal.
+    fn receive_all(&mut self) -> Result<(), Stop> {
         loop {
             let received = self.listener.receive().map_err(|error| {
                 Stop::Internal(format!("hearing the calls of a program: {error}"))
             })?;
             if let Some(call) = received {
                 self.pager.received.lock().insert(call.tid);
-                calls.push(call);
+                self.received.push(call);
             }
             if !poll::readable(&self.listener, Some(Duration::ZERO)).0 {
-                return Ok(calls);
+                return Ok(());
             }
         }
     }
@@ -126,7 +140,7 @@ impl Announcer<'_> {
                 };
                 pager.events().check_in_flight(&space, has_left)?;
             }
-            self.hear(call)?;
+            self.handle(call)?;
         }
         Ok(())
     }

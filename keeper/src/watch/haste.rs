@@ -54,12 +54,12 @@ impl Haste {
     /// Whether there is time for what was last done then, and took so long.
     pub fn has_time_for(&self, last: Option<(Instant, Duration)>) -> bool {
         let (when, cost) = last.unwrap_or((self.begun, COUNT_COST * self.processes));
-        cost <= self.spare.max(SHORT) || when.elapsed() >= LONG_PAUSE
+        cost <= self.spare.max(SHORT) || self.has_long_paused(Some((when, cost)))
     }
 
     /// Whether what was last done then is due though there is no time for it.
-    pub fn has_long_paused(last: Option<(Instant, Duration)>) -> bool {
-        last.is_some_and(|(when, _)| when.elapsed() >= LONG_PAUSE)
+    pub fn has_long_paused(&self, last: Option<(Instant, Duration)>) -> bool {
+        last.map_or(self.begun, |(when, _)| when).elapsed() >= LONG_PAUSE
     }
 
     /// A look was made, which found a reason for haste or did not. Now and then one look is made
@@ -130,6 +130,8 @@ mod tests {
         assert!(!haste.has_time_for(Some((now, SHORT * 2))));
         let then = now.checked_sub(LONG_PAUSE).expect("the machine runs for longer");
         assert!(haste.has_time_for(Some((then, SHORT * 2))));
+        assert!(!haste.has_long_paused(None) && !haste.has_long_paused(Some((now, SHORT))));
+        assert!(haste.has_long_paused(Some((then, SHORT))));
         haste.learns(SHORT * 2, 200);
         assert!(haste.has_time_for(Some((now, SHORT * 2))));
         assert!(!haste.has_time_for(None), "200 processes take longer than that");

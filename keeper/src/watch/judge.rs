@@ -1,6 +1,5 @@
 //! Judges whether the plaintext has passed the bound.
 
-use super::haste::Haste;
 use super::{Watcher, due};
 use crate::event_counts::peak;
 use std::time::Instant;
@@ -21,10 +20,11 @@ impl Watcher {
         if budget.seems_exceeded(recent) && self.may_share {
             let is_due = self.judged.is_none_or(|(when, cost)| due(when, cost));
             let has_ended = self.main_end.is_some() && self.judged.is_none();
-            // To count takes milliseconds. What grows meanwhile is stopped first.
-            let grows_on = self.family.grow_beside(&self.arming.pids());
+            // To count takes milliseconds. What grows meanwhile is stopped first; under a small
+            // limit it waits for room.
+            let grows_on = !budget.is_small() && self.family.grow_beside(&self.arming.pids());
             let has_time = match grows_on {
-                true => Haste::has_long_paused(self.judged),
+                true => self.haste.has_long_paused(self.judged),
                 false => self.haste.has_time_for(self.judged),
             };
             if !is_due || !has_ended && !has_time {
