@@ -12,7 +12,10 @@ use super::fork_sharing_files;
 use crate::sys::{process, procfs};
 use std::io;
 
-const NAME: &std::ffi::CStr = c"casemate-group";
+/// Its name, also in place of the arguments that it has from us. A signal by name or pattern
+/// (`pkill casemate`, `pkill -f 'casemate run'`) is for us and not for it: were it pending there as
+/// well, it would be taken for one to the group, and not be forwarded.
+const NAME: &std::ffi::CStr = c"group-witness";
 
 /// Signals that stop a process: SIGCONT removes them while they are pending, and they remove
 /// SIGCONT (`man 7 signal`).
@@ -87,6 +90,7 @@ fn begin() -> io::Result<i32> {
     match fork_sharing_files()? {
         0 => {
             process::set_name(NAME);
+            process::set_arguments(NAME);
             let bound = process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
             // SAFETY: the calls take plain numbers. The first leaves this process without a
             // descriptor and the others with theirs; all signals that wake `pause` are blocked, as

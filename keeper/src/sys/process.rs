@@ -257,6 +257,25 @@ pub fn set_name(name: &std::ffi::CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }
 
+/// Has `/proc/PID/cmdline` show `name`, as far as it fits in the place of the arguments, for the
+/// calling process: a forked child that executes no program and does not read its arguments.
+pub fn set_arguments(name: &std::ffi::CStr) {
+    let own = std::process::id() as i32;
+    let [place, _] = super::procfs::arguments_and_environment(own);
+    let room_bytes = (place.end - place.start) as usize;
+    if room_bytes == 0 {
+        return;
+    }
+    let name = &name.to_bytes()[..name.count_bytes().min(room_bytes - 1)];
+    // SAFETY: the kernel has put the arguments there, on the stack, which is writable, and this
+    // process, which has one thread, does not read them; `name` lies elsewhere, and is shorter.
+    unsafe {
+        let place = place.start as *mut u8;
+        place.write_bytes(0, room_bytes);
+        place.copy_from_nonoverlapping(name.as_ptr(), name.len());
+    }
+}
+
 /// User and system time of the calling process so far.
 pub fn own_cpu_seconds() -> f64 {
     // SAFETY: rusage is plain data that the kernel fills.

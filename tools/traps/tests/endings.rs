@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Run, Scratch, traps};
+use common::{Run, Scratch, processes, traps};
 
 /// Each round the run could be taken for ended at a dozen moments.
 fn goes_on_until_the_last_one_ends(mode: &str, flags: &[&str]) {
@@ -38,6 +38,38 @@ fn a_daemon_whose_name_is_no_text_outlives_those_that_begot_it() {
 #[test]
 fn a_daemon_under_a_strict_bound_outlives_those_that_begot_it() {
     goes_on_until_the_last_one_ends("plain", &["--clear", "16M"]);
+}
+
+/// As `pkill casemate` and `pkill -f 'casemate run'` send it: to each process of the run that has
+/// that in its name, or its arguments, and not to the program.
+#[test]
+fn a_signal_by_name_or_by_pattern_reaches_the_program() {
+    const ROUNDS: u32 = 10;
+    let has_name = |file: &str, name: &str| {
+        let text = std::fs::read(file).unwrap_or_default();
+        String::from_utf8_lossy(&text).replace('\0', " ").contains(name)
+    };
+    let scratch = Scratch::new("by-name");
+    for (file, name) in [("comm", "casemate"), ("cmdline", "casemate run")] {
+        for _ in 0..ROUNDS {
+            let run = Run::plain(["/bin/sleep", "60"]).protected(&[], scratch.path());
+            let mut run = run.seconds(30).start();
+            run.wait_until("the program runs", |run| {
+                let sleeps = |pid: &i32| has_name(&format!("/proc/{pid}/comm"), "sleep");
+                processes::family(run.pid, &run.tag).iter().any(sleeps).then_some(())
+            });
+            let mut all = processes::family(run.pid, &run.tag);
+            all.sort_unstable();
+            all.retain(|pid| has_name(&format!("/proc/{pid}/{file}"), name));
+            assert!(all.contains(&run.pid), "{name} is in the run's {file}");
+            for pid in all {
+                // SAFETY: signals a process of ours.
+                unsafe { libc::kill(pid, libc::SIGTERM) };
+            }
+            let done = run.finish();
+            assert_eq!(done.code, 128 + libc::SIGTERM, "{file}: {}", done.stderr);
+        }
+    }
 }
 
 /// Children that are killed while they get their agents. An agent that the keeper does not meet
