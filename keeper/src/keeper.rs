@@ -21,7 +21,7 @@ use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::sys::seccomp::Listener;
 use crate::sys::{own_limits, process, sched};
-use crate::watch::{Found, Policy, Watcher};
+use crate::watch::{Findings, Policy, Watcher};
 use prepare::{Prepared, Privileged};
 use std::fs::File;
 use std::io::Write;
@@ -67,7 +67,7 @@ struct Run {
     trusted_bytes: u64,
     key_memory: MemoryKind,
     /// What the watcher found.
-    found: Arc<Found>,
+    findings: Arc<Findings>,
     /// Checks of a log hash.
     deferred: Option<Arc<Deferred>>,
 }
@@ -109,13 +109,13 @@ fn start(
     let handlers = start_services(config, &pager)?;
     let deferred = config.log_hash.map(|every| Deferred::start(&pager, every, output));
     let deferred = deferred.transpose().map_err(internal("starting the checks"))?;
-    let found = Arc::new(Found::default());
-    let (watched, finds) = (Arc::clone(&pager), Arc::clone(&found));
+    let findings = Arc::new(Findings::default());
+    let (watched, found) = (Arc::clone(&pager), Arc::clone(&findings));
     let policy = Policy::of(config);
-    let watcher = move || Watcher::new(watched, handlers, pid, policy, finds, orders);
+    let watcher = move || Watcher::new(watched, handlers, pid, policy, found, orders);
     start_watcher(&pager, watcher, waiting, pid_out)?;
     wait_for_end(&pager, front, &mut pause);
-    Ok(Run { pager, trusted_bytes, key_memory, found, deferred })
+    Ok(Run { pager, trusted_bytes, key_memory, findings, deferred })
 }
 
 /// Starts the threads that serve faults, and those that look after pages and keys.

@@ -114,7 +114,7 @@ pub struct FaultLatency {
     pub max_us: f64,
 }
 
-/// What the watcher spent its time on before its latest look ([`Statistics::look_late_us_peak`]).
+/// What the watcher did before the latest look at which programs without an agent had grown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LateLook {
     /// When it was, after the watcher began.
@@ -160,7 +160,7 @@ pub struct Statistics {
     /// microseconds: its own work, and what it waited for a processor. Programs that are not
     /// stopped grow unseen for as long.
     pub look_late_us_peak: u64,
-    /// What that time went on.
+    /// The latest look of those that find growth: only there does it matter.
     pub late_look: LateLook,
     /// Times that handlers of the idle class got no processor, and others took over.
     pub starvations: u64,

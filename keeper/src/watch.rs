@@ -8,6 +8,7 @@ mod auto;
 mod brake;
 mod exposed;
 mod family;
+mod findings;
 mod haste;
 mod heirs;
 mod idle;
@@ -25,6 +26,7 @@ mod readable;
 mod required;
 mod resize;
 mod rest;
+mod spaces;
 mod unregistered;
 
 use crate::config::{AutoSize, Config};
@@ -32,23 +34,20 @@ use crate::control::Orders;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
-use crate::pager::agent::{agent_is_gone, ended_with_program};
-use crate::pager::events::change::Retired;
+use crate::pager::events::Retired;
 use crate::pager::evict::Taken;
-use crate::pager::space::{InFlight, Space};
 use crate::pager::{Pager, Stop};
 use crate::sys::process::{self as system, ChildEnd};
 use crate::sys::procfs::Load;
-use crate::sys::uffd::Refusal;
 use arming::Arming;
 use auto::Auto;
 use brake::Brake;
 use exposed::Exposed;
-use family::{Family, Measured, SURVEY_PATIENCE, Unprotected};
+use family::{Family, Measured, Unprotected};
+pub(crate) use findings::Findings;
 use haste::Haste;
 use idle::Idle;
 use lock::Lock;
-pub(crate) use look_time::Found;
 use look_time::LookTime;
 use pace::Pace;
 use place::Place;
@@ -74,11 +73,7 @@ const TICKS_PER_NOTE: u64 = 32;
 /// Room that is kept free, as a multiple of the largest recent growth between two looks. A look may
 /// come late, and a program is stopped when half of this room is left.
 const EXPECTED_GROWTHS: u64 = 4;
-/// A thread in a call that pages and faults wait for is stopped if it runs for longer, to find out
-/// whether it has left that call.
-const TIME_TO_STOP: Duration = Duration::from_millis(1);
-/// The longest time that the watcher evicts, or gives back what is stored of ended processes,
-/// before it looks again.
+/// The longest time that the watcher evicts before it looks again.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(1);
 
 /// What the watcher is to do beyond keeping the bound.
@@ -139,7 +134,7 @@ pub struct Watcher {
     /// the pause.
     looked: Option<(Instant, Option<Duration>)>,
     look_time: LookTime,
-    found: Arc<Found>,
+    findings: Arc<Findings>,
     pace: Pace,
     /// Spaces that have ended, of which pages are stored still.
     retired: Vec<Retired>,
@@ -173,14 +168,14 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of the descendants of this process, of which `main_pid` is the program, to run on
-    /// the calling thread. What the account of the run says of its looks goes to `found`; `orders`
+    /// the calling thread. What the account of the run says of its looks goes to `findings`; `orders`
     /// change the Clear's size.
     pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,
         main_pid: i32,
         policy: Policy,
-        found: Arc<Found>,
+        findings: Arc<Findings>,
         orders: Option<Orders>,
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
@@ -196,7 +191,7 @@ impl Watcher {
             idle: may_be_idle.then(Idle::new),
             cold_after,
             always_idle: policy.idle.is_some(),
-            exposed: Exposed::new(Arc::clone(&found)),
+            exposed: Exposed::new(Arc::clone(&findings)),
             haste: Haste::none(),
             protected: Protected::default(),
             required: Required::of(policy.required_percent),
@@ -214,7 +209,7 @@ impl Watcher {
             noted: 0,
             looked: None,
             look_time: LookTime::begin(),
-            found,
+            findings,
             pace: Pace::default(),
             retired: Vec::new(),
             faults_seen: 0,
@@ -257,6 +252,32 @@ impl Watcher {
         self.ticks += 1;
         self.precedence.see_to();
         self.reap();
+        self.find_processes(looked)?;
+        self.measure();
+        self.look_time.ends("measure");
+        // First, since what follows takes milliseconds, in which a program may grow.
+        self.arming.stop_growing(&self.pager, &mut self.family, &self.pace)?;
+        self.look_time.ends("stop");
+        self.judge_peak();
+        self.look_time.ends("judge");
+        // What is on its way between two counts may count for a moment in both sizes.
+        self.may_share |= self.resize.tick(&self.pager, &self.family)?;
+        self.see_to_lock()?;
+        self.look_time.ends("orders");
+        let more_to_reclaim = self.make_room(looked)?;
+        self.relieve();
+        self.drop_retired()?;
+        if !self.haste.is_on() {
+            let begun = Instant::now();
+            self.look_further()?;
+            self.haste.took(begun.elapsed());
+        }
+        self.pace.looked_for(looked.elapsed());
+        Ok(if more_to_reclaim { Some(Duration::ZERO) } else { self.pause() })
+    }
+
+    /// Finds what has come, gone or forked since the last look.
+    fn find_processes(&mut self, looked: Instant) -> Result<(), Stop> {
         let lists = self.haste.lists() || self.lock.is_under_way();
         let last_pid = self.read_load();
         self.place.see_to(self.runnable, self.family.processes.values().map(|p| p.thread));
@@ -276,17 +297,11 @@ impl Watcher {
             self.find_copied()?;
             self.look_time.ends("copies");
         }
-        self.measure();
-        self.look_time.ends("measure");
-        // First, since what follows takes milliseconds, in which a program may grow.
-        self.arming.stop_growing(&self.pager, &mut self.family, &self.pace)?;
-        self.look_time.ends("stop");
-        self.judge_peak();
-        self.look_time.ends("judge");
-        // What is on its way between two counts may count for a moment in both sizes.
-        self.may_share |= self.resize.tick(&self.pager, &self.family)?;
-        self.see_to_lock()?;
-        self.look_time.ends("orders");
+        Ok(())
+    }
+
+    /// Gives agents to those that are to have one, and evicts. Whether more is to leave.
+    fn make_room(&mut self, looked: Instant) -> Result<bool, Stop> {
         self.brake.apply(&self.pager, &mut self.family, &self.arming.pids())?;
         self.look_time.ends("brake");
         self.family.survey(&self.pager, &self.arming.pids())?;
@@ -299,29 +314,7 @@ impl Watcher {
             | evict.keep_quotas(RECLAIM_PATIENCE)?;
         self.arming.let_go_of_armed(more_to_reclaim);
         self.look_time.ends("evict");
-        self.relieve();
-        if !self.haste.is_on() {
-            let begun = Instant::now();
-            self.drop_retired()?;
-            self.look_further()?;
-            self.haste.took(begun.elapsed());
-        }
-        self.pace.looked_for(looked.elapsed());
-        let drops_more = !self.retired.is_empty() && !self.haste.is_on();
-        Ok(if more_to_reclaim || drops_more { Some(Duration::ZERO) } else { self.pause() })
-    }
-
-    /// Gives back what is stored of spaces that have ended, for a while.
-    fn drop_retired(&mut self) -> Result<(), Stop> {
-        let until = Instant::now() + RECLAIM_PATIENCE;
-        while let Some(last) = self.retired.last_mut()
-            && Instant::now() < until
-        {
-            if self.pager.events().drop_some_of(last)? {
-                self.retired.pop();
-            }
-        }
-        Ok(())
+        Ok(more_to_reclaim)
     }
 
     /// What a look is for beside the bound.
@@ -391,20 +384,6 @@ impl Watcher {
         self.steady_ticks = if measured.grown_pages > 0 { 0 } else { self.steady_ticks + 1 };
     }
 
-    /// Notes by how much this look comes later than it was meant to, and why if programs without an
-    /// agent grew meanwhile.
-    fn note_lateness(&mut self) {
-        let now = Instant::now();
-        if let Some((last, Some(pause))) = self.looked.replace((now, None)) {
-            let late = (now - last).saturating_sub(pause);
-            peak(&self.pager.counts.look_late_us_peak, late.as_micros() as u64);
-            let grows = self.family.unarmed_growing() > 0;
-            if let Some(account) = self.look_time.measures(late, grows) {
-                *self.found.latest.lock() = account;
-            }
-        }
-    }
-
     fn reap(&mut self) {
         while let Some((pid, end)) = system::reap(0) {
             if pid == self.main_pid {
@@ -436,74 +415,6 @@ impl Watcher {
             let seen = self.family.census(&self.pager, &arming, &agents);
             self.pager.counts.processes_seen.store(seen, Relaxed);
         }
-    }
-
-    /// Begins to listen to forked children, counts them in once they live on their own, and
-    /// retires spaces that have ended. Which have is found out only with `lists`.
-    fn follow_spaces(&mut self, lists: bool) -> Result<(), Stop> {
-        for space in self.pager.all_spaces() {
-            if space.is_gone() {
-                self.retired.push(self.pager.events().retire(&space));
-                // A process that still exists runs another program: it is armed again.
-                self.family.left(space.id, &[]);
-                continue;
-            }
-            if !space.heard.swap(true, Relaxed) {
-                self.handlers.listen(&space);
-            }
-            self.pager.fault().hand_left_over(&space);
-            self.end_call(&space)?;
-            if lists {
-                self.check_alive(&space)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// If pages of a space wait for the end of the call in flight, asks whether it is over.
-    fn end_call(&self, space: &Arc<Space>) -> Result<(), Stop> {
-        // Where the lock is taken for longer: at the next look.
-        let is_free = || space.state.try_lock_for(SURVEY_PATIENCE).is_some();
-        if space.wants_call_over.load(Relaxed) && is_free() {
-            space.wants_call_over.store(false, Relaxed);
-            let has_left = &mut |call: &InFlight| call.is_over(TIME_TO_STOP);
-            let asked = self.pager.events().check_in_flight(space, has_left);
-            self.pager.or_stop(asked)?;
-        }
-        Ok(())
-    }
-
-    /// Drops processes that have left a space (by exit or exec), ends the agent of a space that has
-    /// no process left, and retires the space when the kernel says that it is gone.
-    fn check_alive(&mut self, space: &Arc<Space>) -> Result<(), Stop> {
-        let Some(mut state) = space.state.try_lock() else { return Ok(()) };
-        let state = &mut *state;
-        if let Some(hand) = &mut state.agent.hand {
-            hand.serve_staging();
-            if hand.has_ended() && !ended_with_program(space, state) {
-                return Err(agent_is_gone(state));
-            }
-            let Some(hand) = &mut state.agent.hand else { return Ok(()) };
-            let before = state.processes.pids.len();
-            state.processes.pids.retain(|&pid| !self.family.is_gone(pid) && !hand.is_left_by(pid));
-            if state.processes.pids.len() != before {
-                self.family.left(space.id, &state.processes.pids);
-            }
-            if state.processes.pids.is_empty() {
-                state.processes.pids = heirs::heirs(hand.agent_pid());
-            }
-            if state.processes.pids.is_empty() {
-                // The agent would keep the address space alive after its last process has left.
-                drop(state.lose_hand());
-                space.agent.store(0, Relaxed);
-            }
-            return Ok(());
-        }
-        if space.uffd.quiet(state.mapped.unregistered_address()) == Err(Refusal::SpaceGone) {
-            space.gone.store(true, Relaxed);
-            self.pager.attention.ring();
-        }
-        Ok(())
     }
 
     /// Counts what is not protected, names it at a new peak, and ends the run if it is too much.

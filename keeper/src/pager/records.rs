@@ -105,30 +105,35 @@ impl<'a> Records<'a> {
             return self.drop_part(space, range);
         }
         let (mut released, mut rest) = (0, range.clone());
-        while let Some(first) = self.first_from(space, rest.start)?.filter(|&vpn| vpn < rest.end) {
-            let part = first..rest.end.min(first + DROPPED_AT_ONCE);
-            released += self.drop_part(space, &part)?;
-            rest.start = part.end;
+        while let Some(dropped) = self.drop_first(space, &mut rest)? {
+            released += dropped;
         }
         Ok(released)
     }
 
-    /// Drops records of a space that has ended, of the first pages from `first` on: how many, and
-    /// the first page after these; none if no record and no space is left.
-    pub fn drop_some(self, space: SpaceId, first: Vpn) -> Result<(u64, Option<Vpn>), Stop> {
-        let Some(first) = self.first_from(space, first)? else {
-            let dropped = self.directory.lock().drop_space(space, &mut |_| {});
-            return dropped.map(|()| (0, None)).map_err(of_ended);
-        };
-        let part = first..first + DROPPED_AT_ONCE;
-        Ok((self.drop_part(space, &part)?, Some(part.end)))
+    /// Drops records of a space that has ended, of the first pages of `rest`, which are all of its
+    /// pages that may have some, and leaves what follows: how many; none if no record and no space
+    /// is left.
+    pub fn drop_some(self, space: SpaceId, rest: &mut Range<Vpn>) -> Result<Option<u64>, Stop> {
+        let dropped = self.drop_first(space, rest)?;
+        if dropped.is_none() {
+            let closed = self.directory.lock().drop_space(space, &mut |_| {});
+            closed.map_err(|violation| violation_at("an ended process", violation))?;
+        }
+        Ok(dropped)
     }
 
-    /// The first page from `from` on that has a record.
-    fn first_from(self, space: SpaceId, from: Vpn) -> Result<Option<Vpn>, Stop> {
-        let mut found = Vec::new();
-        self.from(space, from, 1, &mut found)?;
-        Ok(found.first().map(|&(vpn, _)| vpn))
+    /// Drops the first part of `rest` that has records, and leaves what follows: how many there
+    /// were; none if there are none.
+    fn drop_first(self, space: SpaceId, rest: &mut Range<Vpn>) -> Result<Option<u64>, Stop> {
+        let mut first = Vec::new();
+        self.from(space, rest.start, 1, &mut first)?;
+        let Some(&(first, _)) = first.first().filter(|(vpn, _)| *vpn < rest.end) else {
+            return Ok(None);
+        };
+        let part = first..rest.end.min(first + DROPPED_AT_ONCE);
+        rest.start = part.end;
+        self.drop_part(space, &part).map(Some)
     }
 
     fn drop_part(self, space: SpaceId, range: &Range<Vpn>) -> Result<u64, Stop> {
@@ -201,10 +206,6 @@ impl<'a> Records<'a> {
     pub fn metadata_bytes(self) -> u64 {
         self.directory.lock().metadata_bytes()
     }
-}
-
-fn of_ended(violation: Violation) -> Stop {
-    violation_at("an ended process", violation)
 }
 
 fn in_range(range: &Range<Vpn>, violation: Violation) -> Stop {

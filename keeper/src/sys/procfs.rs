@@ -145,15 +145,32 @@ pub struct Resident {
     pub shared_pages: u64,
 }
 
-/// `/proc/PID/statm`, kept open because it is read at every tick.
+/// A file of `/proc`, kept open because it is read at every tick.
 #[derive(Debug)]
-pub struct Statm(File);
+pub(super) struct KeptOpen(File);
+
+impl KeptOpen {
+    pub fn open(path: &str) -> io::Result<Self> {
+        File::open(path).map(KeptOpen)
+    }
+
+    /// What `of` makes of its text, of which 1 KiB is read; none when there is none any more.
+    pub fn read<T>(&self, of: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let mut buffer = [0u8; 1024];
+        let n = self.0.read_at(&mut buffer, 0).ok()?;
+        of(std::str::from_utf8(&buffer[..n]).ok()?)
+    }
+}
+
+/// `/proc/PID/statm`.
+#[derive(Debug)]
+pub struct Statm(KeptOpen);
 
 impl Statm {
     /// Opens it, of a process or of one of its threads.
     pub fn open(pid: i32) -> io::Result<Self> {
         let path = format!("/proc/{pid}/statm");
-        told(&path, File::open(&path)).map(Statm)
+        told(&path, KeptOpen::open(&path)).map(Statm)
     }
 
     /// Of a thread of process `pid` that has memory, with that thread and its sizes now: as a rule
@@ -169,15 +186,15 @@ impl Statm {
 
     /// Reads it; none when the process is gone.
     pub fn read(&self) -> Option<Resident> {
-        let mut buffer = [0u8; 128];
-        let n = self.0.read_at(&mut buffer, 0).ok()?;
-        let mut numbers = std::str::from_utf8(&buffer[..n]).ok()?.split_ascii_whitespace();
-        let mut next = || numbers.next()?.parse::<u64>().ok();
-        let (size, resident, shared) = (next()?, next()?, next()?);
-        Some(Resident {
-            size_pages: size,
-            anon_pages: resident.saturating_sub(shared),
-            shared_pages: shared,
+        self.0.read(|text| {
+            let mut numbers = text.split_ascii_whitespace();
+            let mut next = || numbers.next()?.parse::<u64>().ok();
+            let (size, resident, shared) = (next()?, next()?, next()?);
+            Some(Resident {
+                size_pages: size,
+                anon_pages: resident.saturating_sub(shared),
+                shared_pages: shared,
+            })
         })
     }
 }
@@ -187,9 +204,9 @@ pub fn refused_sizes(pid: i32) -> Option<io::Error> {
     text(format!("/proc/{pid}/statm")).err().filter(|error| !says_ended(error))
 }
 
-/// `/proc/loadavg`, kept open because it is read at every tick.
+/// `/proc/loadavg`.
 #[derive(Debug)]
-pub struct Load(File);
+pub struct Load(KeptOpen);
 
 /// What [`Load`] reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,16 +220,16 @@ pub struct LoadNow {
 impl Load {
     /// Opens it.
     pub fn open() -> io::Result<Self> {
-        File::open("/proc/loadavg").map(Load)
+        KeptOpen::open("/proc/loadavg").map(Load)
     }
 
     /// Reads it; none if that fails (the caller then looks every time).
     pub fn get(&self) -> Option<LoadNow> {
-        let mut buffer = [0u8; 128];
-        let n = self.0.read_at(&mut buffer, 0).ok()?;
-        let mut fields = std::str::from_utf8(&buffer[..n]).ok()?.split_ascii_whitespace();
-        let runnable = fields.nth(3)?.split_once('/')?.0.parse().ok()?;
-        Some(LoadNow { runnable, last_pid: fields.next()?.parse().ok()? })
+        self.0.read(|text| {
+            let mut fields = text.split_ascii_whitespace();
+            let runnable = fields.nth(3)?.split_once('/')?.0.parse().ok()?;
+            Some(LoadNow { runnable, last_pid: fields.next()?.parse().ok()? })
+        })
     }
 }
 

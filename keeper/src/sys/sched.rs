@@ -1,9 +1,8 @@
 //! Scheduling of the keeper's own threads, and where a program's thread last ran.
 
+use super::procfs::KeptOpen;
 use std::cell::Cell;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Binds the calling thread to one CPU. Fails harmlessly where the CPU is not allowed.
@@ -165,20 +164,18 @@ pub fn thread_time() -> Duration {
 /// The time for which a thread has waited for a processor although it could run, to be read
 /// repeatedly.
 #[derive(Debug)]
-pub struct TimeWaited(File);
+pub struct TimeWaited(KeptOpen);
 
 impl TimeWaited {
     /// Of the calling thread. Fails where the kernel does not count it.
     pub fn of_this_thread() -> io::Result<Self> {
-        File::open("/proc/thread-self/schedstat").map(TimeWaited)
+        KeptOpen::open("/proc/thread-self/schedstat").map(TimeWaited)
     }
 
     /// The time so far.
     pub fn get(&self) -> Option<Duration> {
-        let mut buffer = [0u8; 128];
-        let n = self.0.read_at(&mut buffer, 0).ok()?;
-        let text = std::str::from_utf8(&buffer[..n]).ok()?;
-        text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+        let second = |text: &str| text.split_ascii_whitespace().nth(1)?.parse().ok();
+        self.0.read(second).map(Duration::from_nanos)
     }
 }
 
@@ -199,12 +196,12 @@ pub fn cpu_of_running(tid: i32) -> Option<usize> {
 
 /// The CPU that a thread runs on or ran on last, to be read repeatedly.
 #[derive(Debug)]
-pub struct CpuOfThread(File);
+pub struct CpuOfThread(KeptOpen);
 
 impl CpuOfThread {
     /// Opens the thread's statistics.
     pub fn open(tid: i32) -> io::Result<Self> {
-        File::open(format!("/proc/{tid}/task/{tid}/stat")).map(CpuOfThread)
+        KeptOpen::open(&format!("/proc/{tid}/task/{tid}/stat")).map(CpuOfThread)
     }
 
     /// The CPU now; none when the thread is gone.
@@ -213,14 +210,13 @@ impl CpuOfThread {
     }
 
     fn read<T>(&self, of: impl FnOnce(&str, usize) -> T) -> Option<T> {
-        let mut buffer = [0u8; 1024];
-        let n = self.0.read_at(&mut buffer, 0).ok()?;
-        // The name in parentheses may hold anything; field 39 counts from after its end.
-        let text = std::str::from_utf8(&buffer[..n]).ok()?;
-        let after_name = &text[text.rfind(')')? + 1..];
-        let mut fields = after_name.split_ascii_whitespace();
-        let state = fields.next()?;
-        let cpu = fields.nth(39 - 4)?.parse().ok()?;
-        Some(of(state, cpu))
+        self.0.read(|text| {
+            // The name in parentheses may hold anything; field 39 counts from after its end.
+            let after_name = &text[text.rfind(')')? + 1..];
+            let mut fields = after_name.split_ascii_whitespace();
+            let state = fields.next()?;
+            let cpu = fields.nth(39 - 4)?.parse().ok()?;
+            Some(of(state, cpu))
+        })
     }
 }

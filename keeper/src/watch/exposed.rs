@@ -2,8 +2,8 @@
 //! was listed last.
 
 use super::family::Family;
+use super::findings::Findings;
 use super::haste::Haste;
-use super::look_time::Found;
 use super::process::Process;
 use crate::config::PAGE_BYTES;
 use crate::outcome::{UnprotectedKind as Kind, UnprotectedMemory};
@@ -29,7 +29,7 @@ const URGENT_SHARE: u64 = 2;
 
 /// The last list.
 pub(super) struct Exposed {
-    found: Arc<Found>,
+    findings: Arc<Findings>,
     /// What was outside when it was made.
     listed_pages: u64,
     /// When that was, and how long it took.
@@ -37,9 +37,9 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// Nothing is listed yet; what will be goes to `found`.
-    pub fn new(found: Arc<Found>) -> Self {
-        Exposed { found, listed_pages: 0, listed: None }
+    /// Nothing is listed yet; what will be goes to `findings`.
+    pub fn new(findings: Arc<Findings>) -> Self {
+        Exposed { findings, listed_pages: 0, listed: None }
     }
 
     /// Makes a list if `pages` outside are enough more than there were.
@@ -64,7 +64,7 @@ impl Exposed {
         let when = Instant::now();
         let found = largest(family);
         if !found.is_empty() {
-            *self.found.largest.lock() = found;
+            *self.findings.unprotected_largest.lock() = found;
             self.listed_pages = pages;
         }
         self.listed = Some((when, when.elapsed()));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn half_as_much_again_is_listed_at_once() {
         let listed = Some((Instant::now(), Duration::from_secs(1)));
-        let exposed = |listed| Exposed { found: Arc::default(), listed_pages: 16_000, listed };
+        let exposed = |listed| Exposed { findings: Arc::default(), listed_pages: 16_000, listed };
         assert!(!exposed(None).is_due(16_999));
         assert!(exposed(None).is_due(17_000), "a sixteenth more");
         assert!(!exposed(listed).is_due(23_999), "the pause holds");

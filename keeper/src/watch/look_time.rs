@@ -1,20 +1,12 @@
 //! What the watcher's looks spend their time on: the account of the latest look, which says why a
 //! program could grow unseen.
 
-use crate::outcome::{LateLook, UnprotectedMemory};
-use crate::sys::mutex::Mutex;
+use super::Watcher;
+use crate::event_counts::peak;
+use crate::outcome::LateLook;
 use crate::sys::sched::{self, TimeWaited};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// What the account of a run says of the watcher's looks.
-#[derive(Default)]
-pub(crate) struct Found {
-    /// The largest parts of what is outside the protection.
-    pub largest: Mutex<Vec<UnprotectedMemory>>,
-    /// The latest look at which programs without an agent grew.
-    pub latest: Mutex<LateLook>,
-}
 
 /// The time from one measurement to the next, in parts.
 pub(super) struct LookTime {
@@ -76,6 +68,22 @@ impl LookTime {
             before_others: sched::is_real_time(),
             parts_us: parts_us.into_iter().filter(|&(_, us)| us > 0).collect(),
         })
+    }
+}
+
+impl Watcher {
+    /// Notes by how much this look comes later than it was meant to, and why if programs without an
+    /// agent grew meanwhile.
+    pub(super) fn note_lateness(&mut self) {
+        let now = Instant::now();
+        if let Some((last, Some(pause))) = self.looked.replace((now, None)) {
+            let late = (now - last).saturating_sub(pause);
+            peak(&self.pager.counts.look_late_us_peak, late.as_micros() as u64);
+            let grows = self.family.unarmed_growing() > 0;
+            if let Some(account) = self.look_time.measures(late, grows) {
+                *self.findings.late_look.lock() = account;
+            }
+        }
     }
 }
 

@@ -44,6 +44,9 @@ impl Watcher {
         if waits || locks || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
         }
+        if !self.retired.is_empty() {
+            return Some(SHORTEST_PAUSE);
+        }
         let paced = self.pace.pause(self.pager.budget.free());
         let until_full = self.until_full().min(paced).max(SHORTEST_PAUSE);
         if !self.family.any_armed() {

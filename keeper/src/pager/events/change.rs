@@ -116,24 +116,23 @@ impl Events<'_> {
         drop(state.lose_hand());
         let clean = self.untrack_range(&mut state, &(0..Vpn::MAX));
         self.budget.sealed(clean, 0);
-        Retired { space: space.id, next: 0 }
+        Retired { space: space.id, rest: 0..Vpn::MAX }
     }
 
     /// Drops some of what is stored of a space that has ended; whether that was the last. To drop
     /// what is stored of a gigabyte takes a tenth of a second.
     pub fn drop_some_of(&self, retired: &mut Retired) -> Result<bool, Stop> {
-        let (released, next) = self.records.drop_some(retired.space, retired.next)?;
-        self.budget.sealed(0, released);
-        retired.next = next.unwrap_or(retired.next);
-        Ok(next.is_none())
+        let released = self.records.drop_some(retired.space, &mut retired.rest)?;
+        self.budget.sealed(0, released.unwrap_or(0));
+        Ok(released.is_none())
     }
 }
 
-/// A space that has ended, of which pages from `next` on may be stored still.
+/// A space that has ended, of which pages of `rest` may be stored still.
 #[derive(Debug)]
 pub struct Retired {
     space: SpaceId,
-    next: Vpn,
+    rest: Range<Vpn>,
 }
 
 #[cfg(test)]

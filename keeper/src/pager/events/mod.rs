@@ -30,7 +30,7 @@
 
 mod attended;
 pub mod calls;
-pub mod change;
+mod change;
 mod copied;
 mod forked;
 pub(crate) mod growing;
@@ -42,6 +42,8 @@ pub mod recognise;
 pub mod reconcile;
 pub mod survey;
 mod unmapped;
+
+pub use change::Retired;
 
 use super::Stop;
 use super::account::Account;
