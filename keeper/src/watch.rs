@@ -168,8 +168,8 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of the descendants of this process, of which `main_pid` is the program, to run on
-    /// the calling thread. What the account of the run says of its looks goes to `findings`; `orders`
-    /// change the Clear's size.
+    /// the calling thread. What the account of the run says of its looks goes to `findings`;
+    /// `orders` change the Clear's size.
     pub(crate) fn new(
         pager: Arc<Pager>,
         handlers: Arc<Handlers>,

@@ -87,8 +87,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Gives back what is stored of spaces that have ended: for a while, or in haste a part, since a
-    /// store with a limit may be full.
+    /// Gives back what is stored of spaces that have ended: for a while, or in haste a part, since
+    /// a store with a limit may be full.
     pub(super) fn drop_retired(&mut self) -> Result<(), Stop> {
         let patience = if self.haste.is_on() { Duration::ZERO } else { DROP_PATIENCE };
         let until = Instant::now() + patience;
