@@ -20,6 +20,16 @@ const COUNTING: &str = "$SIG{TERM} = sub { syswrite STDOUT, qq(term\n) };
 $SIG{WINCH} = sub { syswrite STDOUT, qq(winch\n) }; $SIG{USR1} = sub { exit 9 };
 syswrite STDOUT, qq(up\n); select undef, undef, undef, 1 while 1";
 
+/// Says at once when a real-time signal arrives, each of them, and ends on USR1.
+const COUNTING_QUEUED: &str = "
+import os, signal
+heard = {signal.SIGUSR1, signal.SIGRTMIN + 1}
+signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+os.write(1, b'up\\n')
+while signal.sigwait(heard) != signal.SIGUSR1:
+    os.write(1, b'queued\\n')
+os._exit(9)";
+
 fn works() -> bool {
     let works = code(&casemate(&["doctor", "--json=/dev/null"])) == 0;
     if !works {
@@ -124,6 +134,12 @@ fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
+fn has_pending(pid: i32, signal: i32) -> bool {
+    let status = read(&format!("/proc/{pid}/status"));
+    let set = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"));
+    u64::from_str_radix(set.expect("a set"), 16).unwrap() >> (signal - 1) & 1 == 1
+}
+
 fn blocks_sigterm(pid: i32) -> bool {
     let status = read(&format!("/proc/{pid}/status"));
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t"));
@@ -155,6 +171,46 @@ fn a_signal_reaches_the_program_once_however_it_was_sent() {
     }
     run.signal(libc::SIGUSR1);
     assert_eq!(run.end().code(), Some(9));
+}
+
+/// Real-time signals are queued: of each the program gets as many as were sent.
+#[test]
+fn a_burst_of_real_time_signals_arrives_as_it_was_sent() {
+    if !works() {
+        return;
+    }
+    const TIMES: usize = 400;
+    let mut run = Run::of(&["python3", "-c", COUNTING_QUEUED]);
+    run.printed("up", 1);
+    for nth in 0..TIMES {
+        let signal = libc::SIGRTMIN() + 1;
+        if nth % 4 == 3 { run.signal(signal) } else { run.signal_group(signal) }
+    }
+    run.printed("queued", TIMES);
+    run.signal(libc::SIGUSR1);
+    assert_eq!(run.end().code(), Some(9));
+    assert_eq!(run.count("queued"), TIMES);
+}
+
+/// One to the front alone after one to the group, as soon as the kernel does not merge both.
+#[test]
+fn a_signal_to_the_front_is_told_from_one_to_the_group_before() {
+    if !works() {
+        return;
+    }
+    const TIMES: usize = 200;
+    let mut run = Run::of(&["perl", "-e", COUNTING]);
+    run.printed("up", 1);
+    for round in 0..TIMES {
+        run.signal_group(libc::SIGTERM);
+        until("the front has taken it", || !has_pending(run.pid(), libc::SIGTERM));
+        run.printed("term", 2 * round + 1);
+        run.signal(libc::SIGTERM);
+        run.printed("term", 2 * round + 2);
+    }
+    run.signal(libc::SIGUSR1);
+    assert_eq!(run.end().code(), Some(9));
+    assert_eq!(run.count("term"), 2 * TIMES);
 }
 
 #[test]

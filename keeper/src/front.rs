@@ -69,7 +69,7 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     let pid_in = File::from(pid_in);
     set_nonblocking(&pid_in)?;
     let front = process::pidfd(std::process::id() as i32)?;
-    let keeper = match fork_sharing_files()? {
+    let keeper = match fork(libc::CLONE_FILES)? {
         0 => keeper::main(
             config,
             front,
@@ -101,12 +101,12 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// A child that shares this process's descriptors but not its memory.
-fn fork_sharing_files() -> io::Result<i32> {
+/// A child with memory of its own. `shared` is 0, or CLONE_FILES: then both use the same table of
+/// descriptors.
+fn fork(shared: i32) -> io::Result<i32> {
     // SAFETY: without CLONE_VM this is fork(2): the child continues here on a copy of the stack.
     // The caller has one thread, so no lock is held by a thread that the child lacks.
-    let pid =
-        unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, 0, 0, 0, 0) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, shared | libc::SIGCHLD, 0, 0, 0, 0) };
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as i32) }
 }
 
@@ -163,7 +163,7 @@ fn attend(
             hurry_the_end(keeper);
         }
         if signalled && let Some(forwarding) = &mut forwarding {
-            forwarding.pass_on(signals);
+            forwarding.pass_on();
         }
         if child {
             signals.hear_children();

@@ -8,14 +8,15 @@
 //! their ciphertexts (`records`), buffers of plaintext (`plain`), and the end of the run
 //! (`run_end`).
 //!
-//! Lock order: a space's state, then the page directory. No thread holds two spaces at once,
-//! except a fork, which creates the second.
+//! Lock order: a space's state, the spaces that have ended, the page directory. No thread waits for
+//! a second space while it has one, except a fork, which creates the second.
 
 mod account;
 pub mod agent;
 mod aside;
 mod asked;
 pub mod clear_pages;
+mod ended;
 pub mod events;
 pub mod evict;
 pub mod fault;

@@ -13,6 +13,7 @@ pub mod procfs;
 pub mod sched;
 pub mod seccomp;
 pub mod shortage;
+pub mod signals;
 pub mod socket;
 pub mod uffd;
 

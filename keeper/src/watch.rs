@@ -34,7 +34,6 @@ use crate::control::Orders;
 use crate::event_counts::{add, peak};
 use crate::handlers::{Handlers, Starvation};
 use crate::outcome::Ending;
-use crate::pager::events::Retired;
 use crate::pager::evict::Taken;
 use crate::pager::{Pager, Stop};
 use crate::sys::process::{self as system, ChildEnd};
@@ -136,8 +135,6 @@ pub struct Watcher {
     look_time: LookTime,
     findings: Arc<Findings>,
     pace: Pace,
-    /// Spaces that have ended, of which pages are stored still.
-    retired: Vec<Retired>,
     /// Faults at the last look.
     faults_seen: u64,
     /// Calls for attention at the last look.
@@ -211,7 +208,6 @@ impl Watcher {
             look_time: LookTime::begin(),
             findings,
             pace: Pace::default(),
-            retired: Vec::new(),
             faults_seen: 0,
             stirs_seen: 0,
             calm_ticks: 0,
@@ -266,8 +262,8 @@ impl Watcher {
         self.look_time.ends("orders");
         let more_to_reclaim = self.make_room(looked)?;
         self.relieve();
-        self.drop_retired()?;
         if !self.haste.is_on() {
+            self.drop_ended()?;
             let begun = Instant::now();
             self.look_further()?;
             self.haste.took(begun.elapsed());

@@ -1,9 +1,9 @@
-//! Signals sent to the front process, which are meant for the program: read from a descriptor
-//! during the run, and forwarded unless the program has received them already.
+//! Signals sent to the front process, which are meant for the program: blocked during the run, and
+//! forwarded unless the program has received them already.
 
 use super::witness::Witness;
 use crate::sys::own_limits::Limits;
-use crate::sys::process;
+use crate::sys::signals::{Received, SignalSet};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -26,8 +26,9 @@ impl Before {
     }
 }
 
-/// Signals of this process, blocked and read from descriptors while the run lasts.
+/// Signals of this process, blocked while the run lasts.
 pub(super) struct Signals {
+    /// Readable while one is pending that may be meant for the program.
     fd: OwnedFd,
     /// SIGCHLD, which is never meant for the program.
     children: OwnedFd,
@@ -83,14 +84,10 @@ impl Signals {
         while read(&self.children).is_some() {}
     }
 
-    fn next(&self) -> Option<libc::signalfd_siginfo> {
-        read(&self.fd)
-    }
-
     /// Ends the forwarding after the run. Signals that came for the program after its end are
     /// dropped, since they would end this process.
     pub fn give_back(&self) {
-        while self.next().is_some() {}
+        while read(&self.fd).is_some() {}
         self.hear_children();
         self.before.restore();
     }
@@ -121,47 +118,128 @@ pub(super) struct Forwarding {
     /// The program's pidfd, opened by the keeper in the shared descriptor table.
     program: i32,
     keeper: i32,
-    /// None if its process could not be created.
+    /// None if its process could not be created, or has ended.
     witness: Option<Witness>,
+    group: GroupSignals,
 }
 
 impl Forwarding {
     /// Forwards signals to the process of the pidfd `program`.
     pub fn to(program: i32, keeper: i32) -> Self {
-        Forwarding { program, keeper, witness: Witness::new().ok() }
+        let group = GroupSignals::default();
+        Forwarding { program, keeper, witness: Witness::new().ok(), group }
     }
 
     /// Forwards the signals that came, except those that the program received itself.
-    pub fn pass_on(&mut self, signals: &Signals) {
+    pub fn pass_on(&mut self) {
         loop {
-            self.look();
-            let Some(info) = signals.next() else { return };
-            if !self.has_it(&info) {
-                // An error means that the program is gone.
-                let _ = process::signal_pidfd(&self.program, info.ssi_signo as i32);
+            // In this order: of what is pending before the witness is asked it says whether it went
+            // to the group; what it says of signals that are not pending after that is merged with
+            // one that was taken.
+            let before = meant_for_the_program();
+            self.ask();
+            let after = meant_for_the_program();
+            self.group.keep(after);
+            if after.is_empty() {
+                return;
+            }
+            // One of each: a second of the same number may have come since the witness was asked.
+            for taken in before.each().filter_map(|signal| Received::take(SignalSet::of(signal))) {
+                if !self.has_it(&taken) {
+                    // An error means that the program is gone.
+                    let _ = taken.pass_on(&self.program);
+                }
             }
         }
     }
 
-    fn has_it(&mut self, info: &libc::signalfd_siginfo) -> bool {
-        let signal = info.ssi_signo as i32;
-        let from_keeper = info.ssi_code <= 0 && info.ssi_pid as i32 == self.keeper;
-        if signal == libc::SIGCONT && from_keeper {
-            // Sent by the keeper, because the program was continued (`keeper/src/pause.rs`).
-            return true;
-        }
-        // The signal may have come after the last look.
-        self.look();
-        match &mut self.witness {
-            Some(witness) => witness.has_seen(signal),
-            // Signals that the kernel itself sends for a terminal go to the whole group.
-            None => info.ssi_code > 0,
+    fn ask(&mut self) {
+        match self.witness.as_mut().map(Witness::ask) {
+            Some(Ok(received)) => self.group.0.extend(received),
+            Some(Err(_)) => self.witness = None,
+            None => {}
         }
     }
 
-    fn look(&mut self) {
-        if self.witness.as_mut().is_some_and(|witness| witness.look().is_err()) {
-            self.witness = None;
+    fn has_it(&mut self, taken: &Received) -> bool {
+        if taken.signal() == libc::SIGCONT && taken.sender() == Some(self.keeper) {
+            // Sent by the keeper, because the program was continued (`keeper/src/pause.rs`).
+            return true;
         }
+        match &self.witness {
+            Some(_) => self.group.had(taken),
+            // Signals that the kernel itself sends for a terminal go to the whole group.
+            None => taken.sender().is_none(),
+        }
+    }
+}
+
+/// Pending signals of this process that may be for the program.
+fn meant_for_the_program() -> SignalSet {
+    SignalSet::pending().without(SignalSet::of(libc::SIGCHLD))
+}
+
+/// Signals that went to the process group, which this process has received too and not taken yet.
+#[derive(Default)]
+struct GroupSignals(Vec<Received>);
+
+impl GroupSignals {
+    /// Drops those that are not among `pending`.
+    fn keep(&mut self, pending: SignalSet) {
+        self.0.retain(|received| pending.has(received.signal()));
+    }
+
+    /// Whether a signal that was taken went to the group. To be called once for each.
+    fn had(&mut self, taken: &Received) -> bool {
+        // Each real-time signal is delivered. Of the others one is pending at most, that says who
+        // sent the first.
+        let is_queued = taken.signal() >= libc::SIGRTMIN();
+        let is_it = |received: &Received| match is_queued {
+            true => received == taken,
+            false => received.signal() == taken.signal(),
+        };
+        let found = self.0.iter().position(is_it);
+        found.map(|index| self.0.remove(index)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As kill(2) sends it.
+    fn received(signal: i32, sender: i32) -> Received {
+        let mut bytes = [0; Received::BYTES];
+        for (at, number) in [(0, signal), (8, libc::SI_USER), (16, sender)] {
+            bytes[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+        }
+        Received::from_bytes(bytes)
+    }
+
+    #[test]
+    fn a_signal_to_the_group_is_had_once() {
+        let mut group = GroupSignals(vec![received(libc::SIGTERM, 7), received(libc::SIGINT, 7)]);
+        assert!(!group.had(&received(libc::SIGHUP, 7)));
+        // Pending were one to the front alone, by 8, and one to the group: they are merged.
+        assert!(group.had(&received(libc::SIGTERM, 8)));
+        assert!(!group.had(&received(libc::SIGTERM, 7)));
+        assert!(group.had(&received(libc::SIGINT, 7)));
+    }
+
+    #[test]
+    fn real_time_signals_are_told_apart_by_who_sent_them() {
+        let signal = libc::SIGRTMIN();
+        let mut group = GroupSignals(vec![received(signal, 7), received(signal, 7)]);
+        assert!(!group.had(&received(signal, 8)));
+        assert!(group.had(&received(signal, 7)) && group.had(&received(signal, 7)));
+        assert!(!group.had(&received(signal, 7)));
+    }
+
+    #[test]
+    fn what_is_not_pending_was_merged_with_what_was_taken() {
+        let mut group = GroupSignals(vec![received(libc::SIGTERM, 7), received(libc::SIGINT, 7)]);
+        group.keep(SignalSet::of(libc::SIGINT));
+        assert!(!group.had(&received(libc::SIGTERM, 7)));
+        assert!(group.had(&received(libc::SIGINT, 7)));
     }
 }

@@ -4,140 +4,130 @@
 //! The program is in the front's process group: the terminal needs it there, and so does the shell,
 //! which stops, continues and ends its jobs by group. A signal to the group reaches the program
 //! directly, and would arrive twice if it were forwarded; one to the front alone must be forwarded.
-//! Neither the signal's code nor its sender tells which it was. The witness is a process that
-//! sleeps in the group with all signals blocked: a signal that is pending there was sent to the
-//! group.
+//! Neither the signal's code nor its sender tells which it was. The witness is a process in the
+//! group with all signals blocked, which says when it is asked what it has received: that was sent
+//! to the group.
 
-use super::fork_sharing_files;
-use crate::sys::{process, procfs};
-use std::io;
+use super::fork;
+use crate::sys::signals::{Received, SignalSet};
+use crate::sys::{poll, process, procfs};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Its name, also in place of the arguments that it has from us. A signal by name or pattern
-/// (`pkill casemate`, `pkill -f 'casemate run'`) is for us and not for it: were it pending there as
+/// (`pkill casemate`, `pkill -f 'casemate run'`) is for us and not for it: had it received that as
 /// well, it would be taken for one to the group, and not be forwarded.
 const NAME: &std::ffi::CStr = c"group-witness";
 
-/// Signals that stop a process: SIGCONT removes them while they are pending, and they remove
-/// SIGCONT (`man 7 signal`).
-const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+/// Ends an answer.
+const END: [u8; Received::BYTES] = [0; Received::BYTES];
 
-/// The process in the group, and the signals seen there.
+/// How long an answer may take before it is looked whether the witness is stopped.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(5);
+
+/// The process in the group.
 pub(super) struct Witness {
     pid: i32,
-    /// Signals of the group that the front has not read yet, a bit each.
-    seen: u64,
+    socket: UnixStream,
 }
 
 impl Witness {
-    /// A new process in the group, with no signal seen.
+    /// A new process in the group.
     pub fn new() -> io::Result<Self> {
-        Ok(Witness { pid: begin()?, seen: 0 })
+        let (socket, theirs) = UnixStream::pair()?;
+        let parent = std::process::id();
+        // With descriptors of its own: they are closed there while others go on using them.
+        match fork(0)? {
+            0 => testify(theirs, parent),
+            pid => Ok(Witness { pid, socket }),
+        }
     }
 
-    /// Records the signals that the group has received. After an error they cannot be determined.
-    pub fn look(&mut self) -> io::Result<()> {
+    /// What the group has received since it was last asked, in the order of the kernel's queue. All
+    /// that this process had received before the call and that was sent to the group is told by
+    /// then.
+    ///
+    /// # Errors
+    /// The witness does not live any more.
+    pub fn ask(&mut self) -> io::Result<Vec<Received>> {
         // A signal is given to all of a group under the kernel's lock of tasks, which this call
         // waits for, whatever comes of it: so one that we have got is pending there. SAFETY: plain
         // numbers; the process is our child, and its group stays what it is.
         unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
-        let before = pending(self.pid)?;
-        if before == 0 {
-            return Ok(());
+        self.socket.write_all(&[1])?;
+        let own = Some(std::process::id() as i32);
+        let mut all = Vec::new();
+        loop {
+            self.wait_for_answer();
+            let mut bytes = [0; Received::BYTES];
+            self.socket.read_exact(&mut bytes)?;
+            if bytes == END {
+                return Ok(all);
+            }
+            let received = Received::from_bytes(bytes);
+            // Not to the group: see below.
+            if received.sender() != own {
+                all.push(received);
+            }
         }
-        // No other process can clear its pending signals, so a new witness replaces it. Signals
-        // that come meanwhile reach both, and are left to the new one; signals that only the old
-        // one received are in `after` only.
-        let successor = begin()?;
-        let after = pending(self.pid)?;
-        let carried = pending(successor);
-        end(std::mem::replace(&mut self.pid, successor));
-        self.seen |= before | (after & !carried?);
-        Ok(())
     }
 
-    /// Whether a signal that the front received went to the whole group. To be called once for
-    /// each.
-    pub fn has_seen(&mut self, signal: i32) -> bool {
-        let seen = self.seen & bit(signal) != 0;
-        self.seen &= !bit(signal);
-        if signal == libc::SIGCONT {
-            self.seen &= !STOPS.into_iter().map(bit).fold(0, |all, stop| all | stop);
-        } else if STOPS.contains(&signal) {
-            self.seen &= !bit(libc::SIGCONT);
+    /// A SIGSTOP to the group stops the witness as well, and a SIGCONT to this process alone does
+    /// not let it go on.
+    fn wait_for_answer(&self) {
+        while !poll::readable(&self.socket, Some(ANSWER_PATIENCE)).0 {
+            if procfs::state_and_parent(self.pid).is_some_and(|(state, _)| state == 'T') {
+                process::signal(self.pid, libc::SIGCONT);
+            }
         }
-        seen
     }
 }
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        end(self.pid);
+        process::signal(self.pid, libc::SIGKILL);
+        process::wait(self.pid);
     }
 }
 
-fn bit(signal: i32) -> u64 {
-    1 << (signal - 1)
+/// What the witness does until it or its parent is killed, or the parent does not ask any more.
+fn testify(socket: UnixStream, parent: u32) -> ! {
+    process::set_name(NAME);
+    process::set_arguments(NAME);
+    let bound = process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
+    // The parent may have ended before that.
+    let lives = bound.is_ok() && std::os::unix::process::parent_id() == parent;
+    if lives && close_all_but(socket.as_raw_fd()).is_ok() {
+        answer(socket);
+    }
+    // SAFETY: ends the process without running what its parent has to run at its exit.
+    unsafe { libc::_exit(0) }
 }
 
-/// Pending signals of a child of this process, a bit each.
-fn pending(pid: i32) -> io::Result<u64> {
-    procfs::pending_signals(pid).ok_or_else(|| io::ErrorKind::NotFound.into())
+/// Closes the descriptors of this process, which shares none with another.
+fn close_all_but(fd: i32) -> io::Result<()> {
+    let fd = fd as u32;
+    // SAFETY: plain numbers; nothing of this process uses what they close any more.
+    let closed = unsafe {
+        (fd == 0 || libc::syscall(libc::SYS_close_range, 0, fd - 1, 0) == 0)
+            && libc::syscall(libc::SYS_close_range, fd + 1, u32::MAX, 0) == 0
+    };
+    if closed { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A child that sleeps until it or this process is killed.
-fn begin() -> io::Result<i32> {
-    let us = std::process::id();
-    match fork_sharing_files()? {
-        0 => {
-            process::set_name(NAME);
-            process::set_arguments(NAME);
-            let bound = process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
-            // SAFETY: the calls take plain numbers. The first leaves this process without a
-            // descriptor and the others with theirs; all signals that wake `pause` are blocked, as
-            // they are in our parent.
-            unsafe {
-                let close_all = libc::CLOSE_RANGE_UNSHARE;
-                libc::syscall(libc::SYS_close_range, 0, u32::MAX, close_all);
-                while bound.is_ok() && libc::getppid() as u32 == us {
-                    libc::pause();
-                }
-                libc::_exit(0)
+/// Tells at each request what has been received, until there are no more.
+fn answer(mut socket: UnixStream) {
+    let mut request = [0];
+    while socket.read_exact(&mut request).is_ok() {
+        while let Some(received) = Received::take(SignalSet::ALL) {
+            if socket.write_all(received.bytes()).is_err() {
+                return;
             }
         }
-        pid => Ok(pid),
-    }
-}
-
-/// Ends a child of this process for which no other thread waits.
-fn end(pid: i32) {
-    process::signal(pid, libc::SIGKILL);
-    process::wait(pid);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn witness(seen: &[i32]) -> Witness {
-        // No process has this number: there is nothing to end.
-        Witness {
-            pid: 0,
-            seen: seen.iter().map(|&signal| bit(signal)).fold(0, |all, one| all | one),
+        if socket.write_all(&END).is_err() {
+            return;
         }
-    }
-
-    #[test]
-    fn a_signal_is_told_once() {
-        let mut witness = witness(&[libc::SIGTERM, libc::SIGINT]);
-        assert!(witness.has_seen(libc::SIGTERM) && !witness.has_seen(libc::SIGTERM));
-        assert!(!witness.has_seen(libc::SIGHUP) && witness.has_seen(libc::SIGINT));
-        std::mem::forget(witness);
-    }
-
-    #[test]
-    fn stopping_and_continuing_wipe_each_other_out() {
-        let mut witness = witness(&[libc::SIGTSTP, libc::SIGCONT]);
-        assert!(witness.has_seen(libc::SIGCONT) && !witness.has_seen(libc::SIGTSTP));
-        std::mem::forget(witness);
     }
 }

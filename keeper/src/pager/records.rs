@@ -125,7 +125,7 @@ impl<'a> Records<'a> {
 
     /// Drops the first part of `rest` that has records, and leaves what follows: how many there
     /// were; none if there are none.
-    fn drop_first(self, space: SpaceId, rest: &mut Range<Vpn>) -> Result<Option<u64>, Stop> {
+    pub fn drop_first(self, space: SpaceId, rest: &mut Range<Vpn>) -> Result<Option<u64>, Stop> {
         let mut first = Vec::new();
         self.from(space, rest.start, 1, &mut first)?;
         let Some(&(first, _)) = first.first().filter(|(vpn, _)| *vpn < rest.end) else {

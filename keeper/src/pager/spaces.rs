@@ -1,5 +1,6 @@
 //! The spaces of a run.
 
+use super::ended::Ended;
 use super::space::Space;
 use casemate_pages::SpaceId;
 use parking_lot::RwLock;
@@ -18,6 +19,8 @@ pub(crate) struct Spaces {
     /// Spaces that were ever among them.
     added: AtomicU64,
     next: AtomicU32,
+    /// Those that live no more.
+    pub ended: Ended,
     /// Begins to listen to the space of a forked child.
     pub hears: OnceLock<Box<Hear>>,
 }
@@ -28,6 +31,7 @@ impl Default for Spaces {
             alive: RwLock::new(BTreeMap::new()),
             added: AtomicU64::new(0),
             next: AtomicU32::new(1),
+            ended: Ended::default(),
             hears: OnceLock::new(),
         }
     }

@@ -44,7 +44,7 @@ impl Watcher {
         if waits || locks || self.arming.is_pending() || self.brake.is_on() {
             return Some(Duration::from_micros(200));
         }
-        if !self.retired.is_empty() {
+        if !self.haste.is_on() && !self.pager.spaces.ended.is_empty() {
             return Some(SHORTEST_PAUSE);
         }
         let paced = self.pace.pause(self.pager.budget.free());

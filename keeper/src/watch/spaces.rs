@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A thread in a call that pages and faults wait for is stopped if it runs for longer, to find out
 /// whether it has left that call.
 const TIME_TO_STOP: Duration = Duration::from_millis(1);
-/// The longest time that the watcher gives back what is stored of ended processes before it looks
+/// The longest time that the watcher gives up what is stored of ended processes before it looks
 /// again.
 const DROP_PATIENCE: Duration = Duration::from_millis(1);
 
@@ -24,7 +24,7 @@ impl Watcher {
     pub(super) fn follow_spaces(&mut self, lists: bool) -> Result<(), Stop> {
         for space in self.pager.all_spaces() {
             if space.is_gone() {
-                self.retired.push(self.pager.events().retire(&space));
+                self.pager.events().retire(&space);
                 // A process that still exists runs another program: it is armed again.
                 self.family.left(space.id, &[]);
                 continue;
@@ -87,19 +87,10 @@ impl Watcher {
         Ok(())
     }
 
-    /// Gives back what is stored of spaces that have ended: for a while, or in haste a part, since
-    /// a store with a limit may be full.
-    pub(super) fn drop_retired(&mut self) -> Result<(), Stop> {
-        let patience = if self.haste.is_on() { Duration::ZERO } else { DROP_PATIENCE };
-        let until = Instant::now() + patience;
-        while let Some(last) = self.retired.last_mut() {
-            if self.pager.events().drop_some_of(last)? {
-                self.retired.pop();
-            }
-            if Instant::now() >= until {
-                break;
-            }
-        }
+    /// Gives up what is stored of spaces that have ended, for a while.
+    pub(super) fn drop_ended(&mut self) -> Result<(), Stop> {
+        let until = Instant::now() + DROP_PATIENCE;
+        while Instant::now() < until && self.pager.events().drop_ended()? {}
         self.look_time.ends("drop");
         Ok(())
     }

@@ -50,8 +50,7 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
     measure(pager);
     for space in pager.all_spaces() {
         if space.is_gone() {
-            let mut retired = pager.events().retire(&space);
-            while !pager.events().drop_some_of(&mut retired)? {}
+            pager.events().retire(&space);
             continue;
         }
         if !space.heard.swap(true, Relaxed) {
@@ -70,6 +69,7 @@ fn look(pager: &Arc<Pager>) -> Result<(), Stop> {
             pager.events().survey(&space, pid, FOR_EVER)?;
         }
     }
+    pager.events().drop_ended()?;
     pager.evict().reclaim(FOR_EVER, Taken::PassOver)?;
     pager.evict().keep_quotas(FOR_EVER).map(drop)
 }

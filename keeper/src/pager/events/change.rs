@@ -6,7 +6,6 @@ use crate::config::PAGE_BYTES;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState, Vpn, in_pages, keys_in};
 use crate::sys::uffd::Message;
-use casemate_pages::SpaceId;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -107,8 +106,8 @@ impl Events<'_> {
     }
 
     /// A space has ended: its pages are given up. What is stored of them goes by
-    /// [`Events::drop_some_of`].
-    pub fn retire(&self, space: &Arc<Space>) -> Retired {
+    /// [`Events::drop_ended`].
+    pub fn retire(&self, space: &Arc<Space>) {
         space.mark_gone(self.attention);
         space.uffd.retire();
         self.spaces.remove(space.id);
@@ -116,23 +115,13 @@ impl Events<'_> {
         drop(state.lose_hand());
         let clean = self.untrack_range(&mut state, &(0..Vpn::MAX));
         self.budget.sealed(clean, 0);
-        Retired { space: space.id, rest: 0..Vpn::MAX }
+        self.spaces.ended.add(space.id);
     }
 
-    /// Drops some of what is stored of a space that has ended; whether that was the last. To drop
-    /// what is stored of a gigabyte takes a tenth of a second.
-    pub fn drop_some_of(&self, retired: &mut Retired) -> Result<bool, Stop> {
-        let released = self.records.drop_some(retired.space, &mut retired.rest)?;
-        self.budget.sealed(0, released.unwrap_or(0));
-        Ok(released.is_none())
+    /// Gives up some of what is stored of spaces that have ended. Whether there was anything.
+    pub fn drop_ended(&self) -> Result<bool, Stop> {
+        self.spaces.ended.drop_some(self.records, self.budget)
     }
-}
-
-/// A space that has ended, of which pages of `rest` may be stored still.
-#[derive(Debug)]
-pub struct Retired {
-    space: SpaceId,
-    rest: Range<Vpn>,
 }
 
 #[cfg(test)]
@@ -182,14 +171,16 @@ mod tests {
     fn of_a_space_that_has_ended_all_is_dropped_a_part_at_a_time() {
         let (pager, space) = far_apart();
         pager.add_space(&space);
-        let mut retired = pager.events().retire(&space);
+        pager.events().retire(&space);
         assert!(pager.space(space.id).is_none());
         let mut left = Vec::new();
-        while !pager.events().drop_some_of(&mut retired).expect("verified") {
+        while pager.events().drop_ended().expect("verified") {
             left.push(pager.store.pages());
         }
         // 0 and 511; 512, 513 and, since parts begin at a page that is stored, no more; and so on.
-        assert_eq!(left, [6, 4, 3, 2, 1, 0]);
+        // In the end there is no space any more.
+        assert_eq!(left, [6, 4, 3, 2, 1, 0, 0]);
+        assert!(pager.spaces.ended.is_empty());
         // Its number is free: nothing of it is left.
         pager.records().open_space(space.id).expect("there is none");
         assert!(stored(&pager, &space).is_empty());

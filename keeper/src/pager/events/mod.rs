@@ -43,8 +43,6 @@ pub mod reconcile;
 pub mod survey;
 mod unmapped;
 
-pub use change::Retired;
-
 use super::Stop;
 use super::account::Account;
 use super::fault::Served;

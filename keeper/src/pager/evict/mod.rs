@@ -9,6 +9,7 @@
 //!     freeze_batch       what may not be written is moved aside    freeze.rs
 //!       has_left       clean: dropped; zeros: dropped; else grace  leave.rs
 //!   seal_oldest        grace -> ciphertext, record                 seal.rs
+//!     put                to the store; full: ended spaces' goes    put.rs
 //! retire_idle          what nothing has asked for in a while       idle.rs
 //! fit                  what a larger Clear had room for            shrink.rs
 //! empty                all of it, of a run that is locked          shrink.rs
@@ -29,6 +30,7 @@ mod idle;
 mod leave;
 mod missed;
 mod move_out;
+mod put;
 mod room;
 mod seal;
 mod shrink;

@@ -47,7 +47,7 @@ impl Evict<'_> {
         let sealed = page_protocol::seal(self.cipher, self.gpc, page)
             .map_err(|violation| violation_at("a page going out", violation))?;
         profile::ended(Phase::Seal);
-        let (place, ()) = self.store.put(|cipher| sealed.store(self.cipher, cipher))?;
+        let place = self.put(|cipher| sealed.store(self.cipher, cipher))?;
         profile::ended(Phase::Store);
         Ok(sealed.at(place))
     }

@@ -126,11 +126,15 @@ pub(in crate::pager) mod tests {
 
     /// A pager that heals, and a space of which every third page is stored.
     pub fn with_stored() -> (Pager, Arc<Space>) {
+        with_stored_in(StoreConfig { attackable: true, ..StoreConfig::default() })
+    }
+
+    /// The same in another store.
+    pub fn with_stored_in(store: StoreConfig) -> (Pager, Arc<Space>) {
         let keys = KeySet::from_master(&[7; 32]);
         let metadata = MappedMetadata::new(false).expect("room");
         let state = metadata.state();
         let mut directory = PageDirectory::new(metadata, &keys.directory, 16 << 10);
-        let store = StoreConfig { attackable: true, ..StoreConfig::default() };
         let store = PageStore::new(store).expect("a store");
         let (cipher, gpc) = (PageCipher::new(&keys.page), GlobalPageCounter::new());
         directory.create_space(SpaceId(1)).expect("a space");
