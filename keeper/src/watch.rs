@@ -26,6 +26,7 @@ mod readable;
 mod required;
 mod resize;
 mod rest;
+mod sleepers;
 mod spaces;
 mod unregistered;
 
@@ -54,6 +55,7 @@ use precedence::Precedence;
 use protected::Protected;
 use required::Required;
 use resize::Resize;
+use sleepers::Sleepers;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -107,7 +109,8 @@ pub struct Watcher {
     family: Family,
     arming: Arming,
     brake: Brake,
-    idle: Option<Idle>,
+    idle: Idle,
+    sleepers: Sleepers,
     /// Pages are idle after this time, unless a quota says otherwise.
     cold_after: Duration,
     /// Idle pages leave also while no size asks what is cold.
@@ -177,7 +180,6 @@ impl Watcher {
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         let cold_after = policy.idle.unwrap_or(AutoSize::COLD_AFTER);
-        let may_be_idle = policy.idle.is_some() || policy.auto.is_some() || pager.quotas.any_idle();
         let (sizes, locks) = orders.map(|orders| (orders.sizes, orders.locks)).unzip();
         Ok(Watcher {
             pager,
@@ -185,7 +187,8 @@ impl Watcher {
             family: Family::default(),
             arming: Arming::new(policy)?,
             brake: Brake::default(),
-            idle: may_be_idle.then(Idle::new),
+            idle: Idle::new(),
+            sleepers: Sleepers::default(),
             cold_after,
             always_idle: policy.idle.is_some(),
             exposed: Exposed::new(Arc::clone(&findings)),
@@ -316,9 +319,8 @@ impl Watcher {
     /// What a look is for beside the bound.
     fn look_further(&mut self) -> Result<(), Stop> {
         let after = self.all_are_looked_at().then_some(self.cold_after);
-        if let Some(idle) = self.idle.as_mut() {
-            idle.tick(&self.pager, after)?;
-        }
+        self.sleepers.tick(&self.pager, &self.family);
+        self.idle.tick(&self.pager, after, &self.sleepers)?;
         self.find_exposed();
         let is_due = self.ticks - self.compared >= TICKS_PER_COMPARISON;
         if self.quiet_ticks >= CALM_TICKS || is_due {
@@ -334,7 +336,7 @@ impl Watcher {
     }
 
     fn looks_for_idle(&self) -> bool {
-        self.all_are_looked_at() || self.pager.quotas.any_idle()
+        self.all_are_looked_at() || self.pager.quotas.any_idle() || self.sleepers.any()
     }
 
     /// Whether idle pages are looked for also in programs without a quota.

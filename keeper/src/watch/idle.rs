@@ -4,6 +4,7 @@
 //! leaves by *turns*: a batch of each space, then a pause, so that the program gets its faults
 //! served and its processors.
 
+use super::sleepers::Sleepers;
 use crate::hand::Stopper;
 use crate::pager::evict::{IdleSince, Moment};
 use crate::pager::space::{Space, SpaceState};
@@ -47,13 +48,18 @@ impl Idle {
     }
 
     /// Makes the looks that are due, and a turn. Pages are idle after the time that their program's
-    /// quota says, or else `after`; none: they never are.
-    pub fn tick(&mut self, pager: &Pager, after: Option<Duration>) -> Result<(), Stop> {
+    /// quota says, or else `after` (none: they never are), and those of sleepers earlier.
+    pub fn tick(
+        &mut self,
+        pager: &Pager,
+        after: Option<Duration>,
+        sleepers: &Sleepers,
+    ) -> Result<(), Stop> {
         let begun = Instant::now();
         if begun < self.due {
             return Ok(());
         }
-        self.look(pager, begun, after);
+        self.look(pager, begun, after, sleepers);
         self.take_turn(pager)?;
         let ended = Instant::now();
         let pause = ((ended - begun) * PAUSE_TURNS).clamp(PAUSES.0, PAUSES.1);
@@ -65,13 +71,18 @@ impl Idle {
         Ok(())
     }
 
-    fn look(&mut self, pager: &Pager, now: Instant, after: Option<Duration>) {
+    fn look(&mut self, pager: &Pager, now: Instant, after: Option<Duration>, sleepers: &Sleepers) {
         let of_quota = |space: &Space| space.quota.as_ref().and_then(|quota| quota.idle());
-        let after = |space: &Arc<Space>| of_quota(space).or(after);
+        let usual = |space: &Space| of_quota(space).or(after);
+        let after = |space: &Arc<Space>| {
+            [usual(space), sleepers.cold_after(space.id)].into_iter().flatten().min()
+        };
         let spaces = pager.all_spaces();
         let spaces: Vec<_> =
             spaces.iter().filter_map(|space| Some((space, after(space)?))).collect();
-        self.pasts.retain(|id, _| spaces.iter().any(|(space, _)| space.id == *id));
+        let is_sought = |id| spaces.iter().any(|(space, _)| space.id == id);
+        self.pasts.retain(|&id, _| is_sought(id));
+        self.leaving.retain(|&(id, _)| is_sought(id));
         for (space, after) in spaces.into_iter().filter(|(space, _)| !space.is_gone()) {
             let past = self.pasts.entry(space.id).or_insert_with(|| Past::from(now));
             if now < past.next {

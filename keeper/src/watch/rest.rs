@@ -4,7 +4,6 @@
 
 use super::Watcher;
 use super::family::Family;
-use super::idle::Idle;
 use super::process::Process;
 use super::required::Required;
 use crate::pager::Pager;
@@ -73,8 +72,8 @@ impl Watcher {
         let longest = if rest.is_some() { LONGEST } else { ARMED_PAUSE };
         // In haste these are not looked to.
         let is_whole = !self.haste.is_on();
-        let idle = self.idle.as_ref().filter(|_| is_whole && self.looks_for_idle());
-        let idle = idle.map_or(Duration::MAX, Idle::wait);
+        let looks_for_idle = is_whole && self.looks_for_idle();
+        let idle = if looks_for_idle { self.idle.wait() } else { Duration::MAX };
         let required = self.required.as_ref().filter(|_| is_whole);
         let required = required.map_or(Duration::MAX, Required::wait);
         let wait = wait.unwrap_or(longest).min(idle).min(required).min(self.resize.wait());

@@ -108,6 +108,34 @@ fn agents_of_killed_children_do_not_hold_the_run() {
     assert!(armed > 6, "vacuous: {armed} had agents");
 }
 
+/// Processes one after the other, which store 34 MiB each in a Crypt of 80.
+#[test]
+fn what_ended_processes_have_stored_does_not_fill_the_crypt() {
+    const WHAT: &str = "ended-stored";
+    const SCRIPT: &str = r#"
+        for my $i (1 .. 20) {
+            my $child = fork() // die "fork: $!";
+            if (!$child) {
+                my @pages = map { sprintf("%4000d", $i * $_) } 1 .. 10_000;
+                $pages[$_ - 1] == $i * $_ or exit 1 for 1 .. 10_000;
+                exit 0;
+            }
+            waitpid($child, 0) == $child && $? == 0 or die "child $i ended with $?";
+        }
+        print "all were right\n";
+    "#;
+    let scratch = Scratch::new("endings");
+    let program = Run::plain(["perl", "-e", SCRIPT]).without_ballast();
+    for bound in ["strict", "lazy"] {
+        let flags = ["--clear", "8M", "--crypt-limit", "80M", "--bound", bound];
+        let done = program.protected(&flags, scratch.path()).without_ballast().seconds(120).start();
+        let done = done.finish();
+        let statistics = done.good(WHAT).statistics(WHAT);
+        let stored_bytes = statistics.number("pages_out") * 4096;
+        assert!(stored_bytes > 5 * (80 << 20), "vacuous: {stored_bytes} bytes were stored");
+    }
+}
+
 /// Runs whose processes all need agents at once, four of them on however few processors: each
 /// keeper waits for programs to make its calls, and must leave the processors to them.
 #[test]

@@ -52,6 +52,34 @@ fn a_program_that_sleeps_leaves_the_clear() {
     all_leaves_and_comes_back("plain", FILLED);
 }
 
+/// Parent and child have 16 MiB each in a Clear of 24, and the parent waits for its child. Faults of
+/// the child alone would take room from the child alone: two thirds of its loads would miss.
+#[test]
+fn a_program_that_waits_gives_room_to_one_that_works() {
+    const WHAT: &str = "waits";
+    const LOADS: u64 = 1_500_000;
+    const SCRIPT: &str = r#"
+        my $memory = 'x' x (16 << 20);
+        if (my $loads = shift) {
+            srand 7;
+            substr($memory, int(rand(length $memory)), 1) eq 'x' or die "a wrong byte" for 1 .. $loads;
+            exit 0;
+        }
+        system($^X, '-e', $ENV{SCRIPT}, $ENV{LOADS}) == 0 or die "the child ended with $?";
+        ($memory =~ tr/x//) == 16 << 20 or die "a wrong byte";
+    "#;
+    let scratch = Scratch::new("waits");
+    let words = ["SCRIPT=".to_owned() + SCRIPT, format!("LOADS={LOADS}")];
+    let words = words.iter().map(String::as_str).chain(["perl", "-e", SCRIPT]);
+    let program = Run::plain(["env"].into_iter().chain(words)).without_ballast();
+    let done = program.protected(&["--clear", "24M"], scratch.path()).without_ballast().start();
+    let done = done.finish();
+    let statistics = done.good(WHAT).statistics(WHAT);
+    let (pages_in, left) = (statistics.number("pages_in"), statistics.number("idle_evictions"));
+    assert!(left > 8 << 8, "{left} pages of who waits left");
+    assert!(pages_in < LOADS / 3, "{pages_in} pages came in");
+}
+
 /// What came back keeps no ciphertext while there is room: memory is not needed twice.
 #[test]
 fn what_comes_back_takes_no_memory_twice() {
