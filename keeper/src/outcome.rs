@@ -178,7 +178,8 @@ pub struct Statistics {
     pub zero_evictions: u64,
     /// Pages evicted without encryption because they had not changed since they came in.
     pub clean_evictions: u64,
-    /// Pages that left the Clear because no thread had asked for them in a while.
+    /// Pages that left the Clear because no thread had asked for them in a while, or because their
+    /// program slept and another lacked room.
     pub idle_evictions: u64,
     /// Pages that the kernel moved out without counting them, found where they were.
     pub uncounted_moves: u64,

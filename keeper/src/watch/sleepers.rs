@@ -1,6 +1,6 @@
-//! Programs that sleep while another lacks room. A fault takes room from its own space first: what a
-//! process has that waits for its child, or for input, would stay in the Clear for as long as it
-//! waits.
+//! Programs that sleep while another lacks room. A fault takes room from its own space first: what
+//! a process has that waits for its child, or for input, would stay in the Clear for as long as
+//! it waits.
 
 use super::family::Family;
 use crate::pager::Pager;

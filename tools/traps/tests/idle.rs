@@ -52,8 +52,8 @@ fn a_program_that_sleeps_leaves_the_clear() {
     all_leaves_and_comes_back("plain", FILLED);
 }
 
-/// Parent and child have 16 MiB each in a Clear of 24, and the parent waits for its child. Faults of
-/// the child alone would take room from the child alone: two thirds of its loads would miss.
+/// Parent and child have 16 MiB each in a Clear of 24, and the parent waits for its child. Faults
+/// of the child alone would take room from the child alone: two thirds of its loads would miss.
 #[test]
 fn a_program_that_waits_gives_room_to_one_that_works() {
     const WHAT: &str = "waits";
