@@ -4,7 +4,7 @@
 
 use super::family::Family;
 use crate::pager::Pager;
-use crate::sys::process;
+use crate::sys::{process, procfs};
 use casemate_pages::SpaceId;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,10 +15,44 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// A program lacks room if so many pages come from the store in that time: about a hundredth of it
 /// goes into them.
 const MISSES: u64 = 100;
-/// Who has had no processor for so long sleeps.
+/// Who has done next to nothing for so long sleeps.
 const SLEPT: Duration = Duration::from_millis(500);
 /// What a sleeper has had for so long leaves.
 const COLD_AFTER: Duration = Duration::from_millis(500);
+/// A process that does next to nothing has processors for no more than this part of the time: many
+/// runtimes have a thread that wakes for a moment 20 to 100 times a second.
+const LITTLE: u32 = 50;
+/// And no more pages than these come to its space between two looks. Who waits for faults has few
+/// processors, too.
+const FEW: u32 = 32;
+
+/// What a process had done at a look.
+#[derive(Clone, Copy)]
+struct Work {
+    /// The time for which it had processors.
+    ran: Duration,
+    /// Pages that had come into the Clear of its space.
+    came: u32,
+    /// Whether it was running, or waited for a processor.
+    is_runnable: bool,
+}
+
+impl Work {
+    /// Of a process of a space; none where that cannot be seen now: it has ended, or another thread
+    /// sees to the space.
+    fn of(pager: &Pager, pid: i32, space: SpaceId) -> Option<Self> {
+        let came = pager.space(space)?.state.try_lock()?.clear.last_stamp();
+        let (state, _) = procfs::state_and_parent(pid)?;
+        Some(Work { ran: process::processor_time(pid)?, came, is_runnable: state == 'R' })
+    }
+
+    /// Whether next to nothing was done until `now`, within that time.
+    fn is_little_until(&self, now: &Work, within: Duration) -> bool {
+        now.ran.saturating_sub(self.ran) <= within / LITTLE
+            && now.came.wrapping_sub(self.came) <= FEW
+            && !now.is_runnable
+    }
+}
 
 /// Which programs sleep, as long as one lacks room.
 #[derive(Default)]
@@ -26,8 +60,8 @@ pub(super) struct Sleepers {
     looked: Option<Instant>,
     /// Pages that had come from the store at the last look.
     misses: u64,
-    /// How long each process had had processors, and when that last changed.
-    ran: HashMap<i32, (Duration, Instant)>,
+    /// What each process had done at the last look, and since when it was little.
+    seen: HashMap<i32, (Work, Instant)>,
     asleep: HashSet<SpaceId>,
 }
 
@@ -43,32 +77,36 @@ impl Sleepers {
         let came = misses - self.misses;
         (self.looked, self.misses) = (Some(now), misses);
         if !lacks_room(came, since) {
-            self.ran.clear();
+            self.seen.clear();
             self.asleep.clear();
             return;
         }
         let living = family.processes.values().filter(|process| !process.has_ended());
         let in_spaces = living.filter_map(|process| Some((process.pid, process.space?)));
-        self.look(now, in_spaces, process::processor_time);
+        self.look(now, since, in_spaces, |pid, space| Work::of(pager, pid, space));
     }
 
     fn look(
         &mut self,
         now: Instant,
+        since: Duration,
         processes: impl Iterator<Item = (i32, SpaceId)>,
-        processor_time: impl Fn(i32) -> Option<Duration>,
+        work_of: impl Fn(i32, SpaceId) -> Option<Work>,
     ) {
-        let before = std::mem::take(&mut self.ran);
-        let mut last_ran: HashMap<SpaceId, Instant> = HashMap::new();
+        let before = std::mem::take(&mut self.seen);
+        let mut last_worked: HashMap<SpaceId, Instant> = HashMap::new();
         for (pid, space) in processes {
-            let Some(time) = processor_time(pid) else { continue };
-            let known = before.get(&pid).filter(|(before, _)| *before == time);
-            let when = known.map_or(now, |(_, when)| *when);
-            self.ran.insert(pid, (time, when));
-            let last = last_ran.entry(space).or_insert(when);
-            *last = when.max(*last);
+            let mut worked = now;
+            if let Some(work) = work_of(pid, space) {
+                let known = before.get(&pid);
+                let known = known.filter(|(before, _)| before.is_little_until(&work, since));
+                worked = known.map_or(now, |(_, worked)| *worked);
+                self.seen.insert(pid, (work, worked));
+            }
+            let last = last_worked.entry(space).or_insert(worked);
+            *last = worked.max(*last);
         }
-        let asleep = last_ran.into_iter().filter(|(_, when)| now - *when >= SLEPT);
+        let asleep = last_worked.into_iter().filter(|(_, worked)| now - *worked >= SLEPT);
         self.asleep = asleep.map(|(space, _)| space).collect();
     }
 
@@ -91,26 +129,53 @@ fn lacks_room(misses: u64, within: Duration) -> bool {
 mod tests {
     use super::*;
 
+    /// Of a process that had processors for so many ms.
+    fn ran(ms: u64) -> Work {
+        Work { ran: Duration::from_millis(ms), came: 0, is_runnable: false }
+    }
+
     #[test]
     fn a_space_sleeps_when_all_of_its_processes_do() {
         let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
         let mut sleepers = Sleepers::default();
-        let mut look = |ms, busy: i32| {
+        // Processes 1 and 2 have the first space. One is busy.
+        let mut look = |nth: u64, busy: i32| {
             let processes = [(1, SpaceId(7)), (2, SpaceId(7)), (3, SpaceId(8))];
-            let time = |pid| Some(Duration::from_millis(if pid == busy { ms } else { 5 }));
-            sleepers.look(at(ms), processes.into_iter(), time);
+            let work_of = |pid, _| Some(ran(if pid == busy { 50 * nth } else { 0 }));
+            let now = start + PERIOD * nth as u32;
+            sleepers.look(now, PERIOD, processes.into_iter(), work_of);
             [7, 8].map(|id| sleepers.cold_after(SpaceId(id)).is_some())
         };
-        assert_eq!(look(0, 0), [false, false]);
-        assert_eq!(look(250, 2), [false, false]);
-        assert_eq!(look(499, 2), [false, false]);
-        assert_eq!(look(500, 2), [false, true]);
-        // Process 2 has run since: its time is another one.
-        assert_eq!(look(900, 0), [false, true]);
-        assert_eq!(look(1399, 0), [false, true]);
-        assert_eq!(look(1400, 0), [true, true]);
-        assert_eq!(look(1500, 3), [true, false]);
+        for nth in 0..5 {
+            assert_eq!(look(nth, 2), [false, false]);
+        }
+        assert_eq!(look(5, 2), [false, true]);
+        for nth in 6..11 {
+            assert_eq!(look(nth, 3), [false, false], "{nth}");
+        }
+        assert_eq!(look(11, 3), [true, false]);
+    }
+
+    #[test]
+    fn who_wakes_for_a_moment_or_misses_a_few_pages_does_little() {
+        let (little, before) = (PERIOD / LITTLE, ran(5));
+        let is_little = |work: Work| before.is_little_until(&work, PERIOD);
+        assert!(is_little(Work { ran: before.ran + little, came: FEW, ..before }));
+        let more = Duration::from_nanos(1);
+        assert!(!is_little(Work { ran: before.ran + little + more, ..before }));
+        assert!(!is_little(Work { came: FEW + 1, ..before }));
+        assert!(!is_little(Work { is_runnable: true, ..before }));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_works() {
+        let (start, one) = (Instant::now(), || [(1, SpaceId(7))].into_iter());
+        let mut sleepers = Sleepers::default();
+        for nth in 0..20 {
+            let work = (nth % 4 != 0).then(|| ran(0));
+            sleepers.look(start + PERIOD * nth, PERIOD, one(), |_, _| work);
+            assert!(!sleepers.any());
+        }
     }
 
     #[test]
