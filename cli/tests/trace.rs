@@ -5,7 +5,9 @@ mod common;
 use common::{Folder, run as casemate, stdout};
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A folder with a Ramulator trace of 1,000 lines, and a trace of Casemate's made of it.
 fn converted(name: &str) -> Folder {
@@ -320,4 +322,37 @@ fn what_no_machine_can_do_is_refused() {
         let output = casemate(&[&words[..], &["--warmup", &warmup.to_string()]].concat());
         assert_eq!(output.code, wanted, "{warmup} of {all}: {}", output.stderr);
     }
+}
+
+/// A program that sleeps says nothing that could be recorded, and would not end either.
+#[test]
+fn a_signal_ends_the_recording_of_a_program_that_sleeps() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let folder = Folder::new("sleeps");
+    let own = folder.arg("own");
+    let mut recording = Command::new(env!("CARGO_BIN_EXE_casemate"))
+        .args(["trace", "record", "-o", &own, "--", "sh", "-c", "echo up; exec sleep 600"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("casemate starts");
+    let mut line = String::new();
+    let output = recording.stdout.take().expect("it is piped");
+    BufReader::new(output).read_line(&mut line).expect("it is open");
+    if line.is_empty() && std::env::var_os("CASEMATE_INSTALLED").is_none() {
+        eprintln!("SKIPPED: no tracer is here");
+        return;
+    }
+    // SAFETY: signals a child of ours.
+    unsafe { libc::kill(recording.id() as i32, libc::SIGTERM) };
+    let since = Instant::now();
+    let end = loop {
+        if let Some(end) = recording.try_wait().expect("it is our child") {
+            break end;
+        }
+        assert!(since.elapsed() < PATIENCE, "it does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!(end.code(), Some(0));
+    let info = casemate(&["trace", "info", "--check", "--json", &own]);
+    assert_eq!(info.code, 0, "{}", info.stderr);
 }

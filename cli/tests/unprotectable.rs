@@ -138,3 +138,22 @@ fn under_another_listener_the_program_never_starts() {
     assert_eq!(stdout(&output), "");
     assert!(stderr(&output).contains("seccomp-listener"), "{}", stderr(&output));
 }
+
+/// Without `/proc`, or with that of another PID namespace, no process of a run would be found.
+#[test]
+fn a_proc_that_does_not_name_our_processes_is_an_obstacle() {
+    let can_unshare = |flag| Command::new("unshare").args([flag, "-f", "true"]).status();
+    if !can_unshare("-m").is_ok_and(|status| status.success()) {
+        eprintln!("skipped: needs root and unshare, to have another /proc");
+        return;
+    }
+    let casemate = env!("CARGO_BIN_EXE_casemate");
+    let run = format!("exec {casemate} run --clear 8M -- echo began");
+    let none = format!("mount -t tmpfs none /proc && {run}");
+    for words in [["-m", "-f", "sh", "-c", &none], ["-p", "-f", "sh", "-c", &run]] {
+        let output = Command::new("unshare").args(words).output().unwrap();
+        assert_eq!(code(&output), 123, "{words:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+        assert!(stderr(&output).contains("mount -t proc proc /proc"), "{}", stderr(&output));
+    }
+}

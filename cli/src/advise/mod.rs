@@ -79,7 +79,9 @@ pub fn advise(args: &AdviseArgs) -> Result<u8> {
         plot.apart_from(&args.json)?;
     }
     let drawn = args.plot.as_ref().map(plot::format_of).transpose()?;
-    signals::remember_stop().context("signals cannot be handled")?;
+    signals::remember_stop()
+        .and_then(|()| signals::end_children_on_stop(libc::SIGKILL))
+        .context("signals cannot be handled")?;
     let (program, advice) = match &args.trace {
         Some(file) => (file.display().to_string(), of_trace(args, file)?),
         None if args.command.is_empty() => {

@@ -8,7 +8,8 @@ use crate::sys::probe;
 /// UFFDIO_MOVE came with 6.8.
 const LEAST_KERNEL: (u32, u32) = (6, 8);
 
-/// The kernel, its huge pages, and the kind of processor: `run` needs all of it.
+/// The kernel, what it tells of processes, its huge pages, and the kind of processor: `run` needs
+/// all of it.
 pub fn kernel(checks: &mut Vec<Check>) {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy().into_owned();
@@ -27,7 +28,22 @@ pub fn kernel(checks: &mut Vec<Check>) {
     } else {
         Check::fail("architecture", machine, "use an x86-64 machine")
     });
+    checks.push(processes());
     checks.push(huge_pages());
+}
+
+/// Whether `/proc` names processes as system calls do. One of another PID namespace names others.
+fn processes() -> Check {
+    const ID: &str = "proc";
+    const REMEDY: &str = "mount -t proc proc /proc (unshare: --mount-proc)";
+    let own = std::process::id().to_string();
+    match std::fs::read_link("/proc/self") {
+        Ok(number) if number.as_os_str() == own.as_str() => {
+            Check::ok(ID, "/proc is of this PID namespace")
+        }
+        Ok(_) => Check::fail(ID, "/proc is of another PID namespace: it names no process", REMEDY),
+        Err(error) => Check::fail(ID, format!("/proc does not name processes: {error}"), REMEDY),
+    }
 }
 
 fn version(release: &str) -> Option<(u32, u32)> {

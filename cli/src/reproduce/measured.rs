@@ -41,7 +41,12 @@ pub fn reproduce(args: &ReproduceArgs, folder: Folder) -> Result<u8> {
     let measured = if args.redraw {
         read(&known, args)?
     } else {
-        signals::remember_stop().context("signals cannot be handled")?;
+        let results = files::results(&out, folder.slug);
+        fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
+        // What is measured ends its own processes, and removes what it has set up.
+        signals::remember_stop()
+            .and_then(|()| signals::end_children_on_stop(libc::SIGTERM))
+            .context("signals cannot be handled")?;
         let measured = measure(&spec, &args.figure, args.quick)?;
         let notes = measured.sessions.iter().flat_map(|session| &session.notes);
         notes.for_each(|note| output::stderr(&format!("casemate: {note}\n")));

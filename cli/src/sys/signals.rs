@@ -1,25 +1,41 @@
 //! Remembers that a signal asks us to stop, so that what was set up can be taken down first.
 
 use std::ffi::{CString, c_char};
-use std::io;
+use std::io::{self, Read};
 use std::mem;
+use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::thread;
+
+use casemate_keeper::sys::{process, procfs};
 
 const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Where each of them writes a byte; -1: nowhere.
+static TELLS: AtomicI32 = AtomicI32::new(-1);
 /// A file that is removed if one of them ends this process.
 static UNFINISHED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn remember(_signal: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
+    let pipe = TELLS.load(Ordering::Relaxed);
+    if pipe >= 0 {
+        // SAFETY: write(2) may be called in a handler; the byte is live, and what was interrupted
+        // gets its errno back.
+        unsafe {
+            let errno = *libc::__errno_location();
+            libc::write(pipe, [1_u8].as_ptr().cast(), 1);
+            *libc::__errno_location() = errno;
+        }
+    }
 }
 
 /// From now on SIGINT, SIGTERM and SIGHUP are remembered instead of ending this process. Programs
-/// that it starts are not affected.
+/// that it starts are not affected, unless [`end_children_on_stop`] says so.
 pub fn remember_stop() -> io::Result<()> {
     for signal in ENDING {
         // SAFETY: the handler only stores to an atomic, and the structure is valid when zeroed.
@@ -33,6 +49,20 @@ pub fn remember_stop() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
     }
+    Ok(())
+}
+
+/// From now on each of them that is remembered sends `signal` to the children of this process: one
+/// that waits for a child goes on at once, though the child sleeps.
+pub fn end_children_on_stop(signal: libc::c_int) -> io::Result<()> {
+    let (mut told, tells) = io::pipe()?;
+    thread::Builder::new().name("stop".into()).spawn(move || {
+        while told.read_exact(&mut [0]).is_ok() {
+            let own = std::process::id() as i32;
+            procfs::children(own).into_iter().for_each(|child| process::signal(child, signal));
+        }
+    })?;
+    TELLS.store(tells.into_raw_fd(), Ordering::Relaxed);
     Ok(())
 }
 

@@ -56,7 +56,9 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         }
     };
     // What was recorded before an interrupt is a whole trace.
-    signals::remember_stop().context("signals cannot be handled")?;
+    signals::remember_stop()
+        .and_then(|()| signals::end_children_on_stop(libc::SIGKILL))
+        .context("signals cannot be handled")?;
     let start = Instant::now();
     let mut live = Live::start(&options)?;
     if !args.quiet {
@@ -150,7 +152,8 @@ fn report(
         file: path.display().to_string(),
         tracer: live.tracer().to_string(),
         values: has_values(args, live),
-        ending: match live.ending() {
+        // After a signal to us it is one of ours that ended the program.
+        ending: match live.ending().filter(|_| !signals::stop_wanted()) {
             Some(Ending::Exited(status)) => status.to_string(),
             Some(Ending::Stopped) => "stopped after --length instructions".to_owned(),
             Some(Ending::BrokeOff(status)) => format!(
