@@ -8,7 +8,6 @@
 
 use super::own_limits::in_words;
 use std::fmt::Display;
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -33,7 +32,7 @@ impl Spare {
     /// # Errors
     /// If there are not as many.
     pub fn set_aside() -> io::Result<Spare> {
-        let one = File::open("/dev/null")?;
+        let (one, _) = io::pipe()?;
         let more = (1..SPARE).map(|_| one.try_clone().map(OwnedFd::from));
         let mut all = more.collect::<io::Result<Vec<_>>>()?;
         all.push(one.into());

@@ -74,8 +74,12 @@ impl Idle {
     fn look(&mut self, pager: &Pager, now: Instant, after: Option<Duration>, sleepers: &Sleepers) {
         let of_quota = |space: &Space| space.quota.as_ref().and_then(|quota| quota.idle());
         let usual = |space: &Space| of_quota(space).or(after);
-        let after = |space: &Arc<Space>| {
-            [usual(space), sleepers.cold_after(space.id)].into_iter().flatten().min()
+        // Of a program that sleeps the room is wanted: what it shares would leave as copies, and
+        // the Clear would have as much as before.
+        let after = |space: &Arc<Space>| match (usual(space), sleepers.cold_after(space.id)) {
+            (Some(usual), Some(asleep)) if usual <= asleep => Some((usual, false)),
+            (_, Some(asleep)) => Some((asleep, true)),
+            (usual, None) => usual.map(|usual| (usual, false)),
         };
         let spaces = pager.all_spaces();
         let spaces: Vec<_> =
@@ -83,7 +87,9 @@ impl Idle {
         let is_sought = |id| spaces.iter().any(|(space, _)| space.id == id);
         self.pasts.retain(|&id, _| is_sought(id));
         self.leaving.retain(|&(id, _)| is_sought(id));
-        for (space, after) in spaces.into_iter().filter(|(space, _)| !space.is_gone()) {
+        for (space, (after, keeps_shared)) in
+            spaces.into_iter().filter(|(space, _)| !space.is_gone())
+        {
             let past = self.pasts.entry(space.id).or_insert_with(|| Past::from(now));
             if now < past.next {
                 continue;
@@ -93,7 +99,7 @@ impl Idle {
             let Some((clear, grace)) = past.look(now, after, Moment::of(&state)) else {
                 continue;
             };
-            let since = IdleSince { clear, grace };
+            let since = IdleSince { clear, grace, keeps_shared };
             match self.leaving.iter_mut().find(|(id, _)| *id == space.id) {
                 Some((_, before)) => *before = since,
                 None => self.leaving.push_back((space.id, since)),

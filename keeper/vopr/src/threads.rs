@@ -112,7 +112,7 @@ fn retire_idle(pager: &Pager, space: &Arc<Space>) -> Result<(), Stop> {
     }
     let Some(mut state) = space.state.try_lock() else { return Ok(()) };
     let now = Moment::of(&state);
-    let since = IdleSince { clear: now, grace: now };
+    let since = IdleSince { clear: now, grace: now, keeps_shared: scheduler::random(2) == 0 };
     while pager.evict().can_store_idle() && pager.evict().retire_idle(space, &mut state, since)? {}
     drop(state);
     pager.fault().serve_left_over(space)

@@ -21,6 +21,16 @@ struct Chosen {
     copied: u64,
 }
 
+/// Which pages may leave, beside the order in which they do.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Which {
+    /// Those that came with this stamp or before.
+    pub until: Option<u32>,
+    /// Those that no other space has: of one that others have a copy would leave, and no room come
+    /// of it.
+    pub keeps_shared: bool,
+}
+
 /// What left a program.
 #[derive(Default)]
 pub(super) struct Departed {
@@ -52,22 +62,23 @@ impl Evict<'_> {
         most: usize,
     ) -> Result<u64, Stop> {
         let most = most.min(self.budget.batch());
-        let Departed { pages, copied, .. } = self.evict_until(space, state, None, most)?;
+        let Departed { pages, copied, .. } =
+            self.evict_some(space, state, Which::default(), most)?;
         // What others have still makes no room.
         Ok(pages.saturating_sub(copied))
     }
 
-    /// Takes out no more than `most` pages, of those that came with the stamp `until` or before.
-    pub(super) fn evict_until(
+    /// Takes out no more than `most` pages, of `which`.
+    pub(super) fn evict_some(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
-        until: Option<u32>,
+        which: Which,
         most: usize,
     ) -> Result<Departed, Stop> {
         let Some(mut hand) = state.agent.hand.take() else { return Ok(Departed::default()) };
         profile::ended(Phase::Lists);
-        let Chosen { leaving, unshared, copied } = self.choose(state, until, most);
+        let Chosen { leaving, unshared, copied } = self.choose(state, which, most);
         let chosen = leaving.len() as u64;
         let mut result = self.make_own(space, state, &mut hand, &unshared);
         if result.is_ok() {
@@ -99,14 +110,14 @@ impl Evict<'_> {
 
     /// Chooses a batch of the pages that have been in the Clear longest. Until they are enqueued
     /// again they are not found twice.
-    fn choose(&self, state: &mut SpaceState, until: Option<u32>, most: usize) -> Chosen {
+    fn choose(&self, state: &mut SpaceState, which: Which, most: usize) -> Chosen {
         let mut chosen = Chosen::default();
         state.clear.release_pinned(Instant::now());
         let (mut held, mut is_up_to_date) = (Vec::new(), false);
         let mut copies = self.budget.free().clamp(1, MOST_COPIES);
         let mut with_shared = true;
         while chosen.leaving.len() < most {
-            let Some((vpn, page)) = state.clear.coldest(with_shared, until) else { break };
+            let Some((vpn, page)) = state.clear.coldest(with_shared, which.until) else { break };
             if state.clear.kept.contains(vpn) || state.clear.stuck.contains(vpn) {
                 continue;
             }
@@ -119,7 +130,8 @@ impl Evict<'_> {
             }
             if let Some(id) = page.shared {
                 let others = self.account.others(id);
-                if others == Others::Unarmed || others == Others::Armed && copies == 0 {
+                let may_be_copied = copies > 0 && !which.keeps_shared;
+                if others == Others::Unarmed || others == Others::Armed && !may_be_copied {
                     state.clear.shared_queue.push_front((vpn, page.stamp));
                     with_shared = false;
                     continue;
@@ -169,5 +181,33 @@ impl Evict<'_> {
             left += self.freeze_batch(space, state, hand, &read_only)?;
         }
         Ok(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pager::tests::pager_and_space;
+
+    const PAGES: usize = 4;
+
+    #[test]
+    fn of_who_keeps_what_is_shared_it_leaves_when_no_other_has_it_any_more() {
+        let (pager, _) = pager_and_space();
+        let evict = pager.evict();
+        let mut parent = SpaceState::default();
+        parent.agent.is_armed = true;
+        for vpn in 0..PAGES as Vpn {
+            parent.clear.enqueue(vpn, true, false);
+        }
+        let mut child = evict.account.copy(&mut parent).state;
+        evict.account.is_armed(&mut child);
+        let keeps = Which { until: None, keeps_shared: true };
+        assert!(evict.choose(&mut parent, keeps, PAGES).leaving.is_empty());
+        // Another that wants room gets a copy.
+        let wants = evict.choose(&mut child, Which::default(), 1);
+        assert_eq!((wants.leaving.len(), wants.copied), (1, 1));
+        evict.account.give_up(&mut child, &[0, 1, 2, 3]);
+        assert_eq!(evict.choose(&mut parent, keeps, PAGES).leaving.len(), PAGES);
     }
 }

@@ -6,6 +6,7 @@
 //! for the grace list, and one that is in use comes back from there within microseconds.
 
 use super::Evict;
+use super::batch::Which;
 use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState};
@@ -33,6 +34,8 @@ pub struct IdleSince {
     pub clear: Moment,
     /// On the grace list since before this one: it is encrypted.
     pub grace: Moment,
+    /// What others share by a fork stays.
+    pub keeps_shared: bool,
 }
 
 impl Evict<'_> {
@@ -61,8 +64,9 @@ impl Evict<'_> {
             self.seal_oldest(space, &mut state.grace, spared.min(self.budget.batch()))?;
             return Ok(true);
         }
-        let stamp = Some(since.clear.clear_stamp);
-        let departed = self.evict_until(space, state, stamp, self.budget.batch())?;
+        let (until, keeps_shared) = (Some(since.clear.clear_stamp), since.keeps_shared);
+        let which = Which { until, keeps_shared };
+        let departed = self.evict_some(space, state, which, self.budget.batch())?;
         add(&self.counts.idle_evictions, departed.pages);
         // What stayed of those that were chosen has been enqueued again: no page is met twice.
         Ok(departed.chosen > 0)

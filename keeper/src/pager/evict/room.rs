@@ -1,6 +1,7 @@
 //! Room: whose pages leave, how many, and how long their spaces are waited for.
 
 use super::Evict;
+use super::batch::Which;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState};
 use crate::sys::clock::Instant;
@@ -108,8 +109,8 @@ impl Evict<'_> {
                 true => self.budget.batch(),
                 false => self.beside_stuck(state, true).min(self.budget.batch()),
             };
-            let has_hand = state.agent.hand.is_some();
-            if few == 0 || !has_hand || self.evict_until(space, state, None, few)?.pages == 0 {
+            let (has_hand, all) = (state.agent.hand.is_some(), Which::default());
+            if few == 0 || !has_hand || self.evict_some(space, state, all, few)?.pages == 0 {
                 self.seal_all(space, &mut state.grace)?;
                 break;
             }

@@ -37,7 +37,7 @@ impl Evict<'_> {
                 return Ok(false);
             }
             // What a batch spares is encrypted next.
-            let since = IdleSince { clear, grace: Moment::of(state) };
+            let since = IdleSince { clear, grace: Moment::of(state), keeps_shared: false };
             if !self.retire_idle(space, state, since)? {
                 return Ok(true);
             }
