@@ -60,7 +60,8 @@ pub const AUDIT_HELP: &str = "\
 Exit codes of `casemate audit`:
   0    no marker was found, and no AES key schedule in memory of casemate's own
   1    one was found; in an image a marker, since whose a key is cannot be told
-  125  it could not look: a usage error, no such run, or no right to read its memory";
+  125  it could not look, or not say what it found: a usage error, no such run, no right to read
+       its memory, or nothing can be written";
 
 /// The table of `lock`.
 pub const LOCK_HELP: &str = "\

@@ -23,6 +23,7 @@ mod passphrase;
 mod pid;
 mod plot;
 mod progress;
+mod refused;
 mod reproduce;
 mod run;
 mod seeds;
@@ -48,12 +49,7 @@ use failure::Failure;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(refusal) => {
-            // Help and version end with 0; what is wrong with the arguments is ours to answer for.
-            let code = if refusal.use_stderr() { exit_codes::OWN_ERROR } else { 0 };
-            let _ = refusal.print();
-            return ExitCode::from(code);
-        }
+        Err(refusal) => return ExitCode::from(refused::refused(refusal)),
     };
     match dispatch(&cli) {
         Ok(code) => ExitCode::from(code),

@@ -50,10 +50,16 @@ impl Out {
 
     /// Refuses to write a report where the result goes.
     pub fn apart_from(&self, json: &Json) -> Result<()> {
+        self.of_flag_apart_from("-o", json)
+    }
+
+    /// The same, of a result that another flag names.
+    pub fn of_flag_apart_from(&self, flag: &str, json: &Json) -> Result<()> {
         match (self, &json.to) {
             (Out::Standard, Some(JsonTo::Stream)) => {
-                let sentence =
-                    "--json and -o - would both print to standard output; give --json=FILE";
+                let sentence = format!(
+                    "--json and {flag} - would both print to standard output; give --json=FILE"
+                );
                 Err(Failure::own(sentence).into())
             }
             (Out::File(out), Some(JsonTo::File(report))) if output::is_one_file(out, report) => {

@@ -160,3 +160,35 @@ fn a_reader_who_goes_away_is_no_error() {
     let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
     assert_eq!(stdout(&output).trim(), "0", "{}", stderr(&output));
 }
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for words in [&["--help"][..], &["--version"], &["help", "run"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_casemate"));
+        let output = command.args(words).stdout(full).output().expect("casemate starts");
+        assert_eq!(code(&output), 1, "{words:?}");
+        assert!(stderr(&output).contains("cannot write to standard output"), "{words:?}");
+    }
+}
+
+#[test]
+fn an_argument_that_is_no_text_or_below_zero_is_told_as_such() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_casemate"));
+    command.args(["sim", "--preset"]).arg(std::ffi::OsStr::from_bytes(b"a\xff"));
+    let output = command.output().unwrap();
+    assert_eq!(code(&output), 125);
+    assert!(stderr(&output).contains("argument 3, \"a\\xFF\", has to be"), "{}", stderr(&output));
+    for words in [&["sim", "--seed", "-1"][..], &["trace", "head", "-n", "-1", "x"]] {
+        let output = casemate(words);
+        assert_eq!(code(&output), 125);
+        let said = stderr(&output);
+        assert!(said.contains("-1") && !said.contains("tip:"), "{said}");
+    }
+    let folder = casemate(&["man", "-o", "/dev/null"]);
+    assert_eq!(code(&folder), 1);
+    assert!(stderr(&folder).contains("this is no folder"), "{}", stderr(&folder));
+    let both = stderr(&casemate(&["exposure", "--csv", "-", "--json"]));
+    assert!(both.contains("--csv -"), "{both}");
+}

@@ -207,4 +207,9 @@ fn flips_are_for_flips() {
     let refused = common::run(&["attack", "--pid", "1", "--kind", "replay", "--flips", "2"]);
     assert_eq!(refused.code, 125, "{}", refused.stderr);
     assert!(refused.stderr.contains("--flips is for --kind flip"), "{}", refused.stderr);
+    for (flag, value) in [("--scheme", "mac"), ("--attack", "spoof"), ("--rounds", "10")] {
+        let refused = common::run(&["attack", flag, value, "--flips", "3"]);
+        assert_eq!(refused.code, 125, "{flag}: {}", refused.stderr);
+        assert!(refused.stderr.contains("--flips"), "{flag}: {}", refused.stderr);
+    }
 }

@@ -60,7 +60,11 @@ fn an_image_that_cannot_be_read_is_not_one_without_finds() {
         assert!(refused.stderr.contains(image), "{}", refused.stderr);
         assert!(refused.stdout.is_empty(), "{}", refused.stdout);
     }
-    for words in [&["audit", "1", "--image", "x"][..], &["audit", "--image", "x", "--watch"]] {
+    for words in [
+        &["audit", "1", "--image", "x"][..],
+        &["audit", "--image", "x", "--watch"],
+        &["audit", "--image", "/dev/null", "--seconds", "3"],
+    ] {
         assert_eq!(run(words).code, 125, "{words:?}");
     }
 }

@@ -91,6 +91,8 @@ fn programs_that_do_not_end_well_get_a_sentence() {
         (vec![folder.arg("typo")], 125, "line 2: there is no operation sit"),
         (vec![folder.arg("wild")], 1, "address"),
         (vec!["--memory=1G".to_owned(), example("sum")], 125, "--memory is 64M at most"),
+        (vec!["--memory=1".to_owned(), example("sum")], 125, "--memory is 4K at least"),
+        (vec!["--tamper=999999999".to_owned(), example("sort")], 125, "flipped no bit"),
     ] {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let refused = certify(&folder, &arguments, "certificate");

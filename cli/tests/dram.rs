@@ -31,6 +31,8 @@ fn what_cannot_be_replayed_is_refused_by_name() {
     refused(&["dram", &file("odd", b"0x0 READ 0\n0x0 FETCH 1\n")], 1, &["odd", "line 2", "FETCH"]);
     refused(&["dram", &file("binary", &[0xff; 99])], 1, &["binary"]);
     refused(&["dram"], 125, &["STREAM"]);
+    let requests = file("requests", b"0x0 READ 0\n");
+    refused(&["dram", "--count", "5", &requests], 125, &["--count", "cannot be used with"]);
     let generate = ["dram", "--generate"];
     refused(&[&generate[..], &["random-lite"]].concat(), 125, &["did you mean random-light?"]);
     let with = |more: &[&'static str]| [&["dram", "--generate", "random-light"], more].concat();

@@ -189,7 +189,7 @@ fn a_run_is_not_locked_under_what_is_no_key() {
     let Some(sleeper) = Sleeper::begin() else { return };
     let folder = Folder::new("bad-key");
     for (content, sentence) in [
-        ("", "EOF"),
+        ("", "it is another file, or cut"),
         (&KEY.replace("8192", "4294967295"), "8 MiB to 4 GiB are allowed"),
         (&KEY.replace("\"passes\":1", "\"passes\":65"), "1 to 64 are allowed"),
         (

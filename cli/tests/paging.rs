@@ -102,6 +102,7 @@ fn what_cannot_be_advised_is_refused() {
         (&["advise", "--trace", &loads], 1, "none of its instructions stores"),
         (&["trace", "pages", &loads], 1, "none of its instructions stores"),
         (&["trace", "pages", &file, "--memory", "1/0"], 125, "write a part as 1/2 or 1/16"),
+        (&["trace", "pages", &file, "--memory", "2/1"], 125, "write a part as 1/2 or 1/16"),
         (&["trace", "pages", &file, "--memory", "12Q"], 125, "12Q"),
         (&["trace", "pages", &file, "--costs", "1,2,3"], 125, "write four times"),
         (&["trace", "pages", "no-such-file"], 1, "no-such-file: the trace cannot be opened"),

@@ -44,6 +44,11 @@ fn no_process_and_no_run_are_told_apart() {
     let none = run(&["set", "2147483647", "--clear", "8M"]);
     assert_eq!(none.code, 1);
     one_sentence(&none.stderr);
+    let report = run(&["set", "2147483647", "--clear", "8M", "--json"]);
+    assert_eq!((report.code, &report.stderr), (1, &none.stderr));
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).expect("JSON");
+    assert_eq!((&report["run"], &report["outcome"]), (&2_147_483_647_u32.into(), &"failed".into()));
+    assert!(report["why"].as_str().is_some_and(|why| none.stderr.contains(why)), "{report}");
     assert!(none.stderr.contains("there is no process 2147483647"), "{}", none.stderr);
     let own = std::process::id().to_string();
     let stranger = run(&["set", &own, "--clear", "8M"]);

@@ -382,6 +382,13 @@ fn results_are_drawn_as_svg_and_png() {
             assert!(bytes.starts_with(start) && bytes.len() > 5000, "{}", bytes.len());
         }
     }
+    // Samples of one run are drawn without saying more.
+    let runs = fs::read_dir(&out).expect("the results").map(|entry| entry.expect("one").path());
+    let one = runs.into_iter().find(|run| run.join("result.json").is_file()).expect("a run");
+    let file = folder.arg("samples.svg");
+    let run = casemate(&["plot", &one.display().to_string(), "--kind", "lines", "-o", &file]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(fs::read_to_string(&file).expect("it was drawn").contains("instructions in a cycle"));
     for (arguments, code, words) in [
         (&["plot", &out, "-o", "plot.gif"][..], 125, ".svg"),
         (&["plot", &out, "--value", "ipx"], 1, "did you mean ipc?"),
@@ -463,4 +470,12 @@ fn what_makes_no_mix_is_refused() {
         assert_eq!(run.code, code, "{mix} {more:?}: {}", run.stderr);
         assert!(run.stderr.contains(words), "{mix} {more:?}: {}", run.stderr);
     }
+}
+
+#[test]
+fn a_configuration_without_an_end_is_read_no_further() {
+    let run = sim(&["--config", "/dev/zero", "--trace", "x"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("/dev/zero: the configuration cannot be read"), "{}", run.stderr);
+    assert!(run.stderr.contains("larger than 1 MiB"), "{}", run.stderr);
 }

@@ -29,6 +29,8 @@ fn a_sample_has_its_intervals_beside_it_and_comes_again_from_its_configuration()
     let run = sim(&[&both[..], &sample[..], &detail[..]].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("12 windows of 80") && run.stdout.contains(" ±"), "{}", run.stdout);
+    let one = sim(&[&both[..], &["--sample", "1", "--window", "1000"], &detail].concat());
+    assert!(one.stdout.contains("of 1 window of 80; of one window no"), "{}", one.stdout);
     let report = json(&sim(&[&both[..], &sample[..], &detail[..], &["--json"]].concat()));
     assert_eq!(report["runs"][1]["reused"], true);
     assert!(report["runs"][1]["overhead_half_width"].as_f64().is_some_and(|half| half > 0.0));

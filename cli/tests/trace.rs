@@ -285,7 +285,7 @@ fn misses_are_written_in_every_format_and_read_again() {
     ];
     let run = casemate(&small);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("memory"), "{}", run.stderr);
+    assert!(run.stderr.contains("more than 64 KiB; give more with --memory"), "{}", run.stderr);
     assert!(!folder.path("x").exists());
 }
 
@@ -355,4 +355,15 @@ fn a_signal_ends_the_recording_of_a_program_that_sleeps() {
     assert_eq!(end.code(), Some(0));
     let info = casemate(&["trace", "info", "--check", "--json", &own]);
     assert_eq!(info.code, 0, "{}", info.stderr);
+}
+
+#[test]
+fn a_pipe_has_no_info_and_is_not_waited_for() {
+    let folder = common::Folder::new("trace-pipe");
+    let pipe = folder.arg("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts");
+    assert!(made.success());
+    let run = casemate(&["trace", "info", &pipe]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("pipe: a pipe has no size and no index"), "{}", run.stderr);
 }

@@ -25,6 +25,9 @@ mod whisker;
 
 pub use reading::{per_cent, reading};
 
+/// No value that is drawn is farther from zero: distances between values are to be finite.
+pub const MOST: f64 = 1e300;
+
 /// Values of one colour.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {

@@ -1,7 +1,15 @@
 //! Numbers as people read them, and back.
 
+use super::MOST;
+
+/// What is no count of anything is written with its power of ten.
+const POWER: f64 = 1e18;
+
 /// A number as people read it: `12M`, `0.85`, `1.5k`.
 pub fn short(value: f64, decimals: usize) -> String {
+    if value.abs() >= POWER {
+        return format!("{value:.2e}");
+    }
     for (unit, size) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
         if value.abs() >= size * 10.0 {
             let text = format!("{:.2}", value / size);
@@ -51,14 +59,15 @@ pub fn per_cent(share: f64) -> String {
 pub fn size_of(text: &str) -> Option<f64> {
     let text = text.trim();
     if let Some((base, power)) = text.split_once('^') {
-        return Some(base.parse::<f64>().ok()?.powi(power.parse().ok()?));
+        let size = base.parse::<f64>().ok()?.powi(power.parse().ok()?);
+        return Some(size).filter(|size| size.abs() <= MOST);
     }
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'));
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let unit = unit.trim().trim_end_matches("/s").trim_end_matches('B').trim_end_matches('i');
     let power = ["", "K", "M", "G", "T"].iter().position(|known| unit.eq_ignore_ascii_case(known));
     let number: f64 = number.parse().ok()?;
-    Some(number * 1024_f64.powi(i32::try_from(power?).ok()?)).filter(|size| size.is_finite())
+    Some(number * 1024_f64.powi(i32::try_from(power?).ok()?)).filter(|size| size.abs() <= MOST)
 }
 
 /// A whole number as people read it: sizes in powers of two, others in thousands.
@@ -84,7 +93,7 @@ mod tests {
             [512.0, 65536.0, 65536.0, 1048576.0, 1572864.0, 16777216.0, 1099511627776.0, 1000.0];
         assert_eq!(numbers[..8], expected.map(Some));
         assert_eq!(numbers[8], Some(6.4 * f64::from(1 << 30)));
-        for text in ["gcc", "mean", "", "K", "32-bit", "256 KB, 64 B", "M1"] {
+        for text in ["gcc", "mean", "", "K", "32-bit", "256 KB, 64 B", "M1", "10^400"] {
             assert_eq!(size_of(text), None, "{text}");
         }
     }
@@ -97,6 +106,7 @@ mod tests {
             (9000.0, "9000.00"),
             (0.25, "0.25"),
             (0.0, "0.00"),
+            (1.5e300, "1.50e300"),
         ];
         for (value, text) in texts {
             assert_eq!(short(value, 2), text);

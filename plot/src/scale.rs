@@ -15,6 +15,8 @@ pub enum Spread {
 
 /// Lines are drawn without zero if they are within this part of their highest value.
 const NEAR: f64 = 0.35;
+/// A range that is shorter is none: no step is a part of it.
+const LEAST_RANGE: f64 = 1e-290;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +32,7 @@ impl Scale {
         let (least, most) = bounds(values);
         let (least, most) = (least.min(base), most.max(base));
         let least = if most == least && base > 0.0 { 0.0 } else { least };
-        let range = if most == least { 1.0 } else { most - least };
+        let range = if most - least < LEAST_RANGE { 1.0 } else { most - least };
         let step = step(range);
         // What would be too little to see opens no axis on that side.
         let down = match base - least {
@@ -50,7 +52,7 @@ impl Scale {
     /// For lines: from zero, if values are not so far from it that they would all look alike.
     pub fn near(values: &[f64]) -> Self {
         let (least, most) = bounds(values);
-        if least <= 0.0 || most - least > most * NEAR {
+        if least < LEAST_RANGE || most - least > most * NEAR {
             return Scale::standing(0.0, values);
         }
         let range = (most - least).max(most / 100.0);
@@ -63,8 +65,9 @@ impl Scale {
     /// eight are spread by ratio.
     pub fn across(values: &[f64]) -> Self {
         let (least, most) = bounds(values);
-        let doubling = least > 0.0 && most / least >= 8.0;
-        let most = if most == least { least + 1.0 } else { most };
+        let doubling = least > 0.0 && (8.0..f64::INFINITY).contains(&(most / least));
+        // One more is the same number, if it is large.
+        let most = if most == least { least + least.abs().max(1.0) } else { most };
         Scale { least, most, spread: if doubling { Spread::Doubling } else { Spread::Even } }
     }
 
@@ -213,7 +216,18 @@ mod tests {
 
     #[test]
     fn odd_values_do_not_break_an_axis() {
-        for values in [&[][..], &[0.0], &[5.0, 5.0], &[f64::NAN], &[f64::INFINITY, 1.0], &[-3.0]] {
+        for values in [
+            &[][..],
+            &[0.0],
+            &[5.0, 5.0],
+            &[f64::NAN],
+            &[f64::INFINITY, 1.0],
+            &[-3.0],
+            &[1e-323],
+            &[-1e-323, 1e-322],
+            &[1e17],
+            &[-1e300, 1e300],
+        ] {
             for scale in [
                 Scale::standing(0.0, values),
                 Scale::near(values),

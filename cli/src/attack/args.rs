@@ -15,7 +15,7 @@ pub struct AttackArgs {
     #[arg(long, value_enum, requires = "pid", conflicts_with_all = ["scheme", "attack", "rounds"])]
     pub kind: Option<AttackKind>,
     /// Bits to flip, each of a random page; only with --kind flip [default: 1]
-    #[arg(long, value_name = "N", requires = "pid", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", requires = "pid", conflicts_with_all = ["scheme", "attack", "rounds"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub flips: Option<u64>,
     /// Scheme of the engine to attack: a name, ENCRYPTION/INTEGRITY, or all (as without --pid)
     #[arg(long, value_name = "NAME|all")]

@@ -28,7 +28,7 @@ pub struct AuditArgs {
     #[arg(long)]
     pub watch: bool,
     /// Watch for so many seconds
-    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..=31_622_400))]
+    #[arg(long, value_name = "N", requires = "watch", conflicts_with = "image", value_parser = clap::value_parser!(u64).range(1..=31_622_400))]
     pub seconds: Option<u64>,
     #[command(flatten)]
     pub json: Json,

@@ -44,6 +44,8 @@ use measure::{Bench, System};
 use results::Results;
 use zram::Zram;
 
+/// The Clear of `bench pager` if nothing is said: the size at which its targets were measured.
+const DEFAULT_CLEAR: u64 = 64 << 20;
 /// More than any machine that this is run on, and far from overflow.
 const LARGEST_CLEAR: u64 = 64 << 30;
 /// Accesses of the program that fits: some tenths of a second.

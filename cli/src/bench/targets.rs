@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use super::DEFAULT_CLEAR;
 use super::measure::System;
 use super::results::Results;
 use super::timer::Phase;
@@ -38,6 +39,8 @@ pub enum Verdict {
     Missed,
     /// The limit lies within the interval.
     Undecided,
+    /// It is of another size than what was measured.
+    NotJudged,
 }
 
 /// A target, if what it is about was measured.
@@ -63,6 +66,11 @@ impl Target {
         Target { gated: true, ..self }
     }
 
+    /// The same, which is said of the default size, but not of what was measured.
+    fn not_judged(self) -> Self {
+        Target { verdict: Verdict::NotJudged, ..self }
+    }
+
     /// The same, judged by where the value lies with 95 % confidence.
     fn within(self, interval: [f64; 2]) -> Self {
         let [low, high] = interval.map(|end| is_within(end, self.limit, self.at_least));
@@ -84,6 +92,7 @@ pub fn list(targets: &[Target]) -> String {
             Verdict::Reached => "reached",
             Verdict::Missed => "MISSED",
             Verdict::Undecided => "undecided",
+            Verdict::NotJudged => "not judged: it is of the default size",
         };
         let interval = target
             .interval
@@ -100,12 +109,13 @@ pub fn list(targets: &[Target]) -> String {
     text
 }
 
-/// Fails if a gated target was missed: one that this program reaches, and is to go on reaching.
+/// The answer is no if a gated target was missed: one that this program reaches, and is to go on
+/// reaching.
 pub fn gate(targets: &[Target]) -> Result<(), Failure> {
     let is_missed = |target: &&Target| target.gated && target.verdict == Verdict::Missed;
     let Some(missed) = targets.iter().find(is_missed) else { return Ok(()) };
     let beyond = if missed.at_least { "less" } else { "more" };
-    Err(Failure::own(format!(
+    Err(Failure::no(format!(
         "{} came to {:.3}, {beyond} than {}: that target was reached before",
         missed.what, missed.value, missed.limit
     )))
@@ -131,7 +141,9 @@ pub fn targets(results: &Results) -> Vec<Target> {
     ];
     let fits = results.fits.as_ref().map(|fits| fits.work_ratio);
     let most = |what, value, limit| target(what, value, limit, false);
-    [
+    let is_default = results.clear_bytes == DEFAULT_CLEAR;
+    let of_the_size = |target: Target| if is_default { target } else { target.not_judged() };
+    let of_the_pager = [
         most("random miss / floor", ratio(own(1, read), miss(Floor, 1, read)), 1.5),
         most("random miss / zram", ratio(own(1, read), miss(Zram, 1, read)), 0.8),
         most("load + store miss / zram", ratio(own(1, modify), miss(Zram, 1, modify)), 0.8),
@@ -149,19 +161,25 @@ pub fn targets(results: &Results) -> Vec<Target> {
         most("program that fits / plain", fits.map(|ratio| ratio.median), 1.005)
             .zip(fits)
             .map(|(target, ratio)| target.within([ratio.low, ratio.high])),
+    ];
+    let of_the_engine = [
         most("seal / library", seal, 1.3),
         most("open / library", open, 1.1),
         most("cold record, microseconds", crypto.map(|c| c.cold_lookup_us.median), 0.5),
-        most("metadata / protected", results.metadata_share, 0.015).map(Target::gated),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    let metadata = most("metadata / protected", results.metadata_share, 0.015).map(Target::gated);
+    let of_the_pager = of_the_pager.into_iter().flatten().map(of_the_size);
+    let of_the_engine = of_the_engine.into_iter().flatten();
+    of_the_pager.chain(of_the_engine).chain(metadata.map(of_the_size)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Cli, Command};
+    use crate::bench::args::BenchWhat;
+    use crate::exit_codes;
+    use clap::Parser;
 
     #[test]
     fn an_interval_about_the_limit_decides_nothing_and_a_gated_target_that_is_missed_fails() {
@@ -173,5 +191,22 @@ mod tests {
         assert!(gate(&[target(), target().within([0.999, 1.006])]).is_ok());
         let error = gate(&[target(), target().within([1.006, 1.007])]).expect_err("it was missed");
         assert!(error.to_string().contains("t came to 1.001, more than 1.005"), "{error}");
+        assert_eq!(error.code, exit_codes::NO);
+    }
+
+    #[test]
+    fn targets_of_the_default_size_are_not_judged_at_another() {
+        let judged = |words: &[&str]| {
+            let cli = Cli::try_parse_from([&["casemate", "bench", "pager"][..], words].concat());
+            let Command::Bench(bench) = cli.expect("it is right").command else { unreachable!() };
+            let BenchWhat::Pager(args) = bench.what else { unreachable!() };
+            let mut results = Results::new(&args);
+            results.metadata_share = Some(0.019);
+            targets(&results)
+        };
+        let (default, other) = (judged(&[]), judged(&["--clear", "4M"]));
+        assert_eq!((default[0].verdict, other[0].verdict), (Verdict::Missed, Verdict::NotJudged));
+        assert!(gate(&default).is_err() && gate(&other).is_ok());
+        assert!(list(&other).contains("0.019") && !list(&other).contains("MISSED"));
     }
 }

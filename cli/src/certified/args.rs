@@ -26,7 +26,7 @@ pub struct CertifyArgs {
     /// The report.
     #[command(flatten)]
     pub json: Json,
-    /// Untrusted memory of the machine, at most 64M
+    /// Untrusted memory of the machine, 4K to 64M, in whole pages of 4K
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub memory: Size,
     /// Instructions after which the program is given up

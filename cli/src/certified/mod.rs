@@ -32,6 +32,8 @@ const MOST_TEXT_BYTES: u64 = 64 << 20;
 
 /// Memory of the machine at most.
 const MOST_MEMORY_BYTES: u64 = 64 << 20;
+/// Memory of the machine at least: a page.
+const LEAST_MEMORY_BYTES: u64 = 4096;
 
 /// Runs a program and certifies its result.
 pub fn certify(args: &CertifyArgs) -> Result<u8> {
@@ -39,14 +41,16 @@ pub fn certify(args: &CertifyArgs) -> Result<u8> {
         let sentence = "--memory is 64M at most: the machine has no more addresses";
         return Err(Failure::own(sentence).into());
     }
+    if args.memory.0 < LEAST_MEMORY_BYTES {
+        let sentence = "--memory is 4K at least: the machine has whole pages of that size";
+        return Err(Failure::own(sentence).into());
+    }
     args.out.apart_from(&args.json)?;
     let key = read_private_key(&args.key)?;
     let program = read_program(&args.program)?;
     let input = read_input(args.input.as_deref())?;
     let executed = match args.tamper {
-        Some(patience) => execute(args, &program, &input, Tampering::default(), |memory| {
-            memory.begin(patience);
-        })?,
+        Some(patience) => execute_tampered(args, &program, &input, patience)?,
         None => execute(args, &program, &input, SparseMemory::default(), |_| {})?,
     };
     let execution = executed.map_err(|error| refused(&args.program, error))?;
@@ -154,6 +158,30 @@ fn execute<M: OffChip>(
         machine.finish()
     };
     Ok(run())
+}
+
+/// The same in memory of which a bit is flipped.
+///
+/// # Errors
+/// None was, since fewer blocks were read before.
+fn execute_tampered(
+    args: &CertifyArgs,
+    program: &[u64],
+    input: &[u64],
+    patience: u64,
+) -> Result<Result<Execution, ExecutionError>> {
+    let memory = Tampering::default();
+    let flipped = memory.flipped();
+    let executed = execute(args, program, input, memory, |memory| memory.begin(patience))?;
+    if executed.is_ok() && !flipped.get() {
+        let shown = args.program.display();
+        let sentence = format!(
+            "{shown}: --tamper={patience} flipped no bit, since fewer blocks were read; nothing \
+             was signed (choose a smaller number)"
+        );
+        return Err(Failure::own(sentence).into());
+    }
+    Ok(executed)
 }
 
 fn refused(program: &Path, error: ExecutionError) -> Failure {

@@ -1,5 +1,8 @@
 //! An attacker on the memory bus, for demonstrations.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use casemate_core::UntrustedMemory;
 use casemate_schemes::unit::Block;
 use casemate_schemes::unit::memory::SparseMemory;
@@ -11,6 +14,8 @@ pub struct Tampering {
     memory: SparseMemory,
     /// Blocks of data that are read before.
     patience: Option<u64>,
+    /// Whether it was flipped, for who has given the memory away.
+    flipped: Rc<Cell<bool>>,
 }
 
 impl Tampering {
@@ -18,6 +23,11 @@ impl Tampering {
     /// read. If the program reads fewer, that befalls the check, which reads all of memory.
     pub fn begin(&mut self, blocks: u64) {
         self.patience = Some(blocks);
+    }
+
+    /// Says, also when the memory is gone, whether its bit was flipped.
+    pub fn flipped(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.flipped)
     }
 }
 
@@ -29,6 +39,7 @@ impl UntrustedMemory<Place, Block> for Tampering {
                 Some(0) => {
                     block[0] ^= 1;
                     self.memory.write(place, &block);
+                    self.flipped.set(true);
                     None
                 }
                 patience => patience.map(|blocks| blocks - 1),

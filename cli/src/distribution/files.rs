@@ -9,6 +9,7 @@ use anyhow::Result;
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
+use crate::size;
 
 /// A whole file of at most so many bytes. Wiped on drop: it may be a key or a program.
 pub fn read(path: &Path, most_bytes: u64) -> Result<Zeroizing<Vec<u8>>> {
@@ -32,6 +33,20 @@ pub fn read(path: &Path, most_bytes: u64) -> Result<Zeroizing<Vec<u8>>> {
         .into());
     }
     Ok(bytes)
+}
+
+/// The text of a whole file of at most so many bytes; one that has no end is read no further.
+///
+/// # Errors
+/// It cannot be read, is longer, or is no text.
+pub fn text(path: &Path, most_bytes: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        let why = format!("it is larger than {}", size::format(most_bytes));
+        return Err(io::Error::other(why));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no text in UTF-8"))
 }
 
 /// Creates a file with these permissions and this content. One that could not be written whole is

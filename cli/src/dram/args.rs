@@ -21,7 +21,7 @@ pub struct DramArgs {
     #[arg(long, value_name = "NAME", value_parser = stream, conflicts_with = "stream")]
     pub generate: Option<&'static Named>,
     /// Requests of the generated stream
-    #[arg(long, value_name = "N", default_value_t = 50_000, requires = "generate", value_parser = clap::value_parser!(u32).range(1..=50_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 50_000, requires = "generate", conflicts_with = "stream", value_parser = clap::value_parser!(u32).range(1..=50_000_000))]
     pub count: u32,
     /// The memory
     #[arg(long, value_name = "NAME", default_value = "ddr4-2400", value_parser = memory)]

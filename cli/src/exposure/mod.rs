@@ -59,7 +59,7 @@ struct Report {
 /// Computes the curves and prints where they fall.
 pub fn exposure(args: &ExposureArgs) -> Result<u8> {
     if let Some(out) = &args.csv {
-        out.apart_from(&args.json)?;
+        out.of_flag_apart_from("--csv", &args.json)?;
     }
     let curves = targets(args)?.into_iter().map(|(name, target)| curve(name, target, args));
     let trials = args.trials.map_or(Ok(Vec::new()), |trials| tried(trials, args.seed))?;

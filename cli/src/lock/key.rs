@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use casemate_keeper::lock::{self, LockKey};
+use serde_json::error::Category;
 
 use crate::distribution::files;
 use crate::failure::Failure;
@@ -54,7 +55,7 @@ impl SoundKey {
     /// Reads a key file.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = files::read(path, MOST_BYTES)?;
-        let key = serde_json::from_slice(&bytes).map_err(|error| error.to_string());
+        let key = serde_json::from_slice(&bytes).map_err(|error| why(&error));
         key.and_then(Self::new).map_err(|why| {
             Failure::own(format!(
                 "{} is no key to lock under: {why} (casemate lock --make-key makes one)",
@@ -72,6 +73,15 @@ impl SoundKey {
     /// The key itself.
     pub fn key(&self) -> LockKey {
         self.0
+    }
+}
+
+/// What is wrong with a file that does not hold the fields of a key. Where the parser stopped says
+/// nothing of a file that is something else altogether.
+fn why(error: &serde_json::Error) -> String {
+    match error.classify() {
+        Category::Data => error.to_string(),
+        Category::Syntax | Category::Eof | Category::Io => "it is another file, or cut".to_owned(),
     }
 }
 
@@ -148,6 +158,7 @@ mod tests {
             let why = read("wrong", content.as_bytes()).expect_err(&content);
             assert!(why.contains("casemate-key-wrong"), "{why}");
         }
-        read("bytes", b"\xff\xfe\0").expect_err("no text");
+        let why = read("bytes", b"\xff\xfe\0").expect_err("no text");
+        assert!(why.contains("it is another file, or cut") && !why.contains("column"), "{why}");
     }
 }

@@ -79,7 +79,7 @@ fn chosen(args: &LockArgs) -> Result<SoundKey> {
 }
 
 fn make_key(args: &LockArgs, out: &Out) -> Result<u8> {
-    out.apart_from(&args.json)?;
+    out.of_flag_apart_from("--make-key", &args.json)?;
     if let Some(path) = out.path() {
         files::must_be_new(path)?;
     }

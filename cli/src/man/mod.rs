@@ -44,6 +44,10 @@ pub fn man(args: &ManArgs) -> Result<u8> {
             folder,
             "pages are files of a folder; name a command to print its page",
         )?;
+        if folder.exists() && !folder.is_dir() {
+            let sentence = format!("{}: this is no folder; name another", folder.display());
+            return Err(Failure::no(sentence).into());
+        }
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     if args.out.is_some() || (args.json.to.is_some() && args.command.is_empty()) {

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use casemate_sim::results::series::OVERHEAD;
 use clap::{Args, ValueEnum};
 
 use crate::out::Out;
 use crate::output::Json;
+
+/// What each colour stands for if nothing is said.
+pub const SERIES: &str = "scheme";
 
 /// `casemate plot`.
 #[derive(Debug, Args)]
@@ -21,14 +23,15 @@ pub struct PlotArgs {
     /// How to draw
     #[arg(long, value_enum, default_value_t = Kind::Bars)]
     pub kind: Kind,
-    /// What is on the upright axis: overhead, or the name of a column of result.csv
-    #[arg(long, value_name = "KEY", default_value = OVERHEAD)]
-    pub value: String,
+    /// What is on the upright axis: overhead, or the name of a column of result.csv [default:
+    /// overhead, but ipc for lines of the samples of --every]
+    #[arg(long, value_name = "KEY")]
+    pub value: Option<String>,
     /// What is on the level axis [default: trace for bars, the samples of --every for lines]
     #[arg(long, value_name = "KEY")]
     pub by: Option<String>,
     /// What each colour stands for
-    #[arg(long, value_name = "KEY", default_value = "scheme")]
+    #[arg(long, value_name = "KEY", default_value = SERIES)]
     pub series: String,
     /// What stands above it
     #[arg(long, value_name = "TEXT")]

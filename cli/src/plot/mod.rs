@@ -4,10 +4,12 @@
 pub mod args;
 mod csv;
 
+use std::path::Path;
+
 use anyhow::Result;
 use casemate_plot::chart::{self, Form, Words};
 use casemate_plot::scene::Scene;
-use casemate_plot::{Series, pdf, png, svg};
+use casemate_plot::{MOST, Series, pdf, png, svg};
 use casemate_sim::experiment::store;
 use casemate_sim::results::compare::BASELINE;
 use casemate_sim::results::series::{self, OVERHEAD, Wanted};
@@ -17,7 +19,10 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::output::{self, SCHEMA};
-use args::{Kind, PlotArgs};
+use args::{Kind, PlotArgs, SERIES};
+
+/// The value of samples that is drawn if none is named.
+const SAMPLED: &str = "ipc";
 
 #[derive(Serialize)]
 struct Report {
@@ -35,16 +40,15 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
     let mut results: Vec<Value> = Vec::new();
     for path in &args.results {
         match csv::is_one(path) {
-            true => results.extend(csv::rows(path)?),
+            true => results.extend(rows(path, args)?),
             false => results.extend(store::results(path)?),
         }
     }
-    let by = args.by.clone().or_else(|| (args.kind == Kind::Bars).then(|| "trace".to_owned()));
-    let wanted = Wanted { value: args.value.clone(), by, series: args.series.clone() };
+    let wanted = wanted(args);
     let mut series = series::series(&results, &wanted)?;
-    if args.value == OVERHEAD {
+    if wanted.value == OVERHEAD {
         // What all are compared with is no news.
-        series.retain(|series| series.name != BASELINE || args.series != "scheme");
+        series.retain(|series| series.name != BASELINE || args.series != SERIES);
     }
     let form = match args.kind {
         Kind::Bars => Form::Bars,
@@ -57,6 +61,7 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
         ..Series::default()
     };
     let series: Vec<Series> = series.into_iter().map(drawn_as).collect();
+    fit_an_axis(&series)?;
     let scene = chart::draw(&series, form, &words(args, &wanted));
     let bytes = drawn(&scene)?;
     args.out.write(&bytes)?;
@@ -66,6 +71,48 @@ pub fn plot(args: &PlotArgs) -> Result<u8> {
         None => args.out.say(&format!("{file}: {series} series of {results} results\n"))?,
     }
     Ok(0)
+}
+
+/// What is drawn if nothing else is said: overheads by trace, or samples of the IPC.
+fn wanted(args: &PlotArgs) -> Wanted {
+    let by = args.by.clone().or_else(|| (args.kind == Kind::Bars).then(|| "trace".to_owned()));
+    // Samples have nothing to be compared with.
+    let value = if by.is_some() { OVERHEAD } else { SAMPLED };
+    let value = args.value.clone().unwrap_or_else(|| value.to_owned());
+    Wanted { value, by, series: args.series.clone() }
+}
+
+/// Rows of a CSV file. It has none of the columns that are taken of results of `sim` if nothing is
+/// said, but for one of schemes, perhaps.
+fn rows(path: &Path, args: &PlotArgs) -> Result<Vec<Value>, Failure> {
+    let rows = csv::rows(path, args.value.as_deref())?;
+    let has_series = rows.iter().any(|row| row.get(args.series.as_str()).is_some());
+    let flags = [
+        ("--value", args.value.is_none()),
+        ("--by", args.by.is_none()),
+        ("--series", args.series == SERIES && !has_series),
+    ];
+    let missing = flags.into_iter().filter_map(|(flag, is_missing)| is_missing.then_some(flag));
+    let missing: Vec<&str> = missing.collect();
+    if missing.is_empty() {
+        return Ok(rows);
+    }
+    Err(Failure::own(format!(
+        "{}: which columns of a CSV file are drawn has to be said; give {} too",
+        path.display(),
+        missing.join(" and ")
+    )))
+}
+
+/// Refuses values whose distances overflow.
+fn fit_an_axis(series: &[Series]) -> Result<(), Failure> {
+    let values = series.iter().flat_map(|series| &series.points).map(|(_, value)| *value);
+    match values.filter(|value| value.is_finite()).find(|value| value.abs() > MOST) {
+        Some(value) => Err(Failure::no(format!(
+            "the value {value:e} cannot be drawn; leave out what is farther from 0 than {MOST:e}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// What makes the bytes of a file of a drawing.
@@ -85,16 +132,17 @@ pub fn format_of(out: &Out) -> Result<MakeFile> {
 }
 
 fn words(args: &PlotArgs, wanted: &Wanted) -> Words {
-    let upright = if args.value == OVERHEAD {
+    let is_overhead = wanted.value == OVERHEAD;
+    let upright = if is_overhead {
         format!("overhead in cycles, against {BASELINE}")
     } else {
-        in_words(&args.value)
+        in_words(&wanted.value)
     };
     let level = wanted.by.as_deref().map_or_else(|| "instructions".to_owned(), in_words);
     let is_simulated = !args.results.iter().any(|path| csv::is_one(path));
     let whose = if is_simulated { "Simulated: " } else { "" };
     let title = args.title.clone().unwrap_or_else(|| format!("{whose}{upright}, by {level}"));
-    Words { title, upright, level, percent: args.value == OVERHEAD, ..Words::default() }
+    Words { title, upright, level, percent: is_overhead, ..Words::default() }
 }
 
 /// A key of results as an axis names it: its last two parts without what all keys of that kind

@@ -7,7 +7,7 @@ use casemate_keeper::control::{Reply, Request};
 use serde::Serialize;
 
 use crate::door::{self, Run, refusal};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::output::{self, SCHEMA};
 use crate::size::{Clear, format};
 
@@ -21,6 +21,15 @@ struct Report {
     size: Option<Size>,
     #[serde(flatten)]
     rotation: Option<Rotation>,
+    #[serde(flatten)]
+    failed: Option<Failed>,
+}
+
+/// What was asked for last was not done.
+#[derive(Serialize)]
+struct Failed {
+    outcome: &'static str,
+    why: String,
 }
 
 /// Another size of the Clear is in force.
@@ -39,9 +48,21 @@ struct Rotation {
     rotation_ms: f64,
 }
 
-/// Asks the run, and says what came of it: of the size before the keys are rotated, which may fail.
+/// Asks the run, and says what came of it, as JSON also that it failed.
 pub fn set(args: &SetArgs) -> Result<u8> {
-    let mut report = Report { schema: SCHEMA, run: 0, size: None, rotation: None };
+    let (run, size, rotation, failed) = (args.pid, None, None, None);
+    let mut report = Report { schema: SCHEMA, run, size, rotation, failed };
+    let done = change(args, &mut report);
+    if let Err(error) = &done {
+        report.failed = Some(Failed { outcome: "failed", why: failure::sentence(error) });
+    }
+    let written = args.json.to.as_ref().map_or(Ok(()), |to| output::json(to, &report));
+    done.and(written).map(|()| 0)
+}
+
+/// Asks for one after the other, and says what came of the size before the keys are rotated, which
+/// may fail.
+fn change(args: &SetArgs, report: &mut Report) -> Result<()> {
     let is_json = args.json.to.is_some();
     if let Some(clear) = args.clear {
         let (run, size) = set_size(args.pid, clear)?;
@@ -57,8 +78,7 @@ pub fn set(args: &SetArgs) -> Result<u8> {
         }
         (report.run, report.rotation) = (run, Some(rotation));
     }
-    args.json.to.as_ref().map_or(Ok(()), |to| output::json(to, &report))?;
-    Ok(0)
+    Ok(())
 }
 
 impl Size {

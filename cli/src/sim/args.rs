@@ -36,7 +36,7 @@ pub struct SimArgs {
         long,
         value_name = "FILE,FILE...",
         value_delimiter = ',',
-        conflicts_with_all = ["trace", "command", "sampled", "every", "list"]
+        conflicts_with_all = ["trace", "command", "sampled", "error", "every", "list"]
     )]
     pub mix: Vec<PathBuf>,
     /// Format of another tool's traces (gz and xz are unpacked) [default: by their content]

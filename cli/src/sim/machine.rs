@@ -7,8 +7,13 @@ use casemate_sim::config::{ConfigurationError, Layer, Preset, Resolved, simpoint
 use casemate_sim::experiment::configurations::{Configuration, Variations, configurations};
 
 use super::args::{SimArgs, Windows};
+use crate::distribution::files;
 use crate::failure::Failure;
 
+/// The longest configuration that is read.
+const LONGEST_CONFIG_BYTES: u64 = 1 << 20;
+/// The longest file of SimPoint's.
+const LONGEST_POINTS_BYTES: u64 = 64 << 20;
 /// The key of what SimPoint chose.
 const POINTS: &str = "run.sample_points";
 
@@ -29,7 +34,7 @@ pub fn base(preset: &str, file: Option<&Path>) -> Result<Resolved> {
     let mut layers = vec![preset.layer().map_err(usage)?];
     if let Some(path) = file {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = files::text(path, LONGEST_CONFIG_BYTES)
             .with_context(|| format!("{name}: the configuration cannot be read"))?;
         layers.push(Layer::read(&name, &text).map_err(usage)?);
     }
@@ -88,7 +93,7 @@ fn options(args: &SimArgs) -> Result<Layer> {
 /// What SimPoint's files say, as the configuration has it.
 fn simpoints(points: &Path, weights: &Path) -> Result<String> {
     let text = |path: &Path| {
-        std::fs::read_to_string(path)
+        files::text(path, LONGEST_POINTS_BYTES)
             .with_context(|| format!("{}: the file cannot be read", path.display()))
     };
     let read = simpoints::read(&text(points)?, &text(weights)?);

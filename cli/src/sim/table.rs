@@ -153,6 +153,9 @@ fn weighted(sampling: &Sampling) -> String {
 
 /// What is said of windows that are spread over the region.
 fn intervals(sampling: &Sampling) -> String {
+    if sampling.windows < 2 {
+        return "of one window no interval is known".to_owned();
+    }
     let text = "± is half of an interval of 95 %";
     match sampling.unseen {
         Some(unseen) if unseen.share > 0.0 => format!(
@@ -182,8 +185,9 @@ fn notes(entries: &[Entry]) -> String {
         let points = |entry: &Entry| entry.configuration.resolved.text("run.sample_points") != NONE;
         let chosen = done().any(points);
         text += &format!(
-            "counters are of {} windows{}; {}\n",
+            "counters are of {} {}{}; {}\n",
             sampling.windows,
+            if sampling.windows == 1 { "window" } else { "windows" },
             sampling.of_windows.map_or(String::new(), |all| format!(" of {all}")),
             if chosen { weighted(&sampling) } else { intervals(&sampling) },
         );

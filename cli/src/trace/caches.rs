@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::args::InputArgs;
 use super::input::{Metered, complaints};
+use crate::count::count;
 use crate::failure::Failure;
 use crate::output::{self, Json, SCHEMA};
 use crate::size::{self, format as size};
@@ -38,7 +39,7 @@ pub struct CachesArgs {
     #[arg(long, value_enum, default_value_t = RulesName::WriteBack)]
     pub rules: RulesName,
     /// Instructions that warm the caches up before anything is counted
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub warmup: u64,
     /// The report.
     #[command(flatten)]

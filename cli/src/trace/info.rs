@@ -1,6 +1,7 @@
 //! `casemate trace info`.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 
 use anyhow::{Context, Result};
 use casemate_sim::trace::any::AnyTrace;
@@ -36,6 +37,13 @@ struct Report {
 
 /// Prints what a trace is.
 pub fn info(args: &InfoArgs) -> Result<u8> {
+    let file = &args.input.file;
+    if fs::metadata(file).is_ok_and(|kind| kind.file_type().is_fifo()) {
+        let file = file.display();
+        let sentence =
+            format!("{file}: a pipe has no size and no index; write the trace to a file");
+        return Err(Failure::no(sentence).into());
+    }
     let mut input = args.input.open()?;
     let name = || args.input.file.display().to_string();
     let by_index = !args.check && !args.input.salvage;

@@ -3,28 +3,30 @@
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use casemate_sim::config::{self, ConfigurationError};
 use casemate_sim::machine::core::CoreConfig;
 use casemate_sim::machine::hierarchy::{CacheLevelConfig, HierarchyConfig};
 use casemate_sim::machine::memory::FlatBus;
 use casemate_sim::machine::memory::flat_bus::FlatBusConfig;
+use casemate_sim::machine::processor::RunError;
 use casemate_sim::machine::{ProcessorConfig, Timeline};
 use casemate_sim::misses::Misses;
-use casemate_sim::trace::Header;
 use casemate_sim::trace::any::hash;
 use casemate_sim::trace::foreign::Format;
+use casemate_sim::trace::{CopyError, Header};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::args::{InputArgs, limit};
 use super::caches::CacheArg;
 use super::input::{Metered, complaints, with_name};
+use crate::count::count;
 use crate::failure::Failure;
 use crate::out::{self, Out};
 use crate::output::{self, Json, SCHEMA};
 use crate::sim::machine;
-use crate::size::Size;
+use crate::size::{self, Size};
 
 /// Options that say in short what a configuration says in full.
 const CACHE_OPTIONS: [&str; 5] = ["l1i", "l1d", "l2", "cores", "memory"];
@@ -44,7 +46,7 @@ pub struct MissesArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = To::Casemate)]
     pub format: To,
     /// End after so many instructions; 0 is all of them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub length: u64,
     /// A paper's machine instead of LHash's with the caches below (`casemate sim --list` explains
     /// them)
@@ -119,7 +121,7 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
             To::RamulatorLs => misses.write_foreign(Format::RamulatorLoadStore, out),
             To::Dramsim3 => misses.write_foreign(Format::Dramsim3, out),
         };
-        let out = out.map_err(|error| with_name(error, &args.input, &args.out))?;
+        let out = out.map_err(|error| broken_off(error, args))?;
         let name = || args.out.to_string();
         let file = out.into_inner().map_err(|error| error.into_error()).with_context(name)?;
         out::sync(&file).with_context(name)
@@ -151,10 +153,26 @@ pub fn misses(args: &MissesArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// Why it broke off. Who has named no machine says with a flag how much memory there is.
+fn broken_off(error: CopyError<RunError>, args: &MissesArgs) -> Error {
+    let is_of_memory = matches!(error, CopyError::Read(RunError::OutOfFrames(_)));
+    if !is_of_memory || is_configured(args) {
+        return with_name(error, &args.input, &args.out);
+    }
+    let (file, memory) = (args.input.file.display(), size::format(args.memory.0));
+    Failure::no(format!("{file}: the program touches more than {memory}; give more with --memory"))
+        .into()
+}
+
+/// Whether a machine is named, of which values are said with --set.
+fn is_configured(args: &MissesArgs) -> bool {
+    args.preset.is_some() || args.config.is_some() || !args.set.is_empty()
+}
+
 /// The machine that is configured; if none is, that of LHash's Table 2 with the caches that are
 /// named.
 fn machine(args: &MissesArgs) -> Result<(ProcessorConfig, Timeline)> {
-    if args.preset.is_none() && args.config.is_none() && args.set.is_empty() {
+    if !is_configured(args) {
         let memory = FlatBus::new(FlatBusConfig::LHASH).context("this memory cannot be built")?;
         return Ok((lhash(args), Timeline::new(memory.into())));
     }

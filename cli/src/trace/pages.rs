@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::args::{From, InputArgs, limit};
 use super::input::Metered;
+use crate::count::count;
 use crate::failure::Failure;
 use crate::output::{self, Json, SCHEMA};
 use crate::progress;
@@ -30,7 +31,7 @@ pub struct PagesArgs {
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "1/2,1/4,1/8,1/16")]
     pub memory: Vec<MemoryArg>,
     /// End after so many instructions; 0 is all of them
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub length: u64,
     /// Nanoseconds of a hard fault, of a soft fault, to look at an accessed bit, and to clear one
     #[arg(long, value_name = "HARD,SOFT,LOOK,CLEAR", default_value = "18000,9000,9,1200")]
@@ -70,6 +71,9 @@ impl FromStr for MemoryArg {
         match text.trim().strip_prefix("1/").map(str::parse) {
             Some(Ok(parts)) if parts > 0 => Ok(MemoryArg::Part(parts)),
             Some(_) => Err("write a part as 1/2 or 1/16".to_owned()),
+            None if text.contains('/') => {
+                Err(format!("{text:?} is no part that is known; write a part as 1/2 or 1/16"))
+            }
             None => size::parse(text).map(MemoryArg::Bytes),
         }
     }
