@@ -96,6 +96,9 @@ impl Drop for Witness {
 fn testify(socket: UnixStream, parent: u32) -> ! {
     process::set_name(NAME);
     process::set_arguments(NAME);
+    // What came before may have been sent by the name, and not to the group: to pass that on twice
+    // is better than not at all.
+    while Received::take(SignalSet::ALL).is_some() {}
     let bound = process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
     // The parent may have ended before that.
     let lives = bound.is_ok() && std::os::unix::process::parent_id() == parent;
