@@ -339,19 +339,20 @@ fn a_signal_ends_the_recording_of_a_program_that_sleeps() {
     let output = recording.stdout.take().expect("it is piped");
     BufReader::new(output).read_line(&mut line).expect("it is open");
     if line.is_empty() && std::env::var_os("CASEMATE_INSTALLED").is_none() {
-        eprintln!("SKIPPED: no tracer is here");
+        eprintln!("SKIPPED: no tracer is here: {:?}", recording.wait());
         return;
     }
     // SAFETY: signals a child of ours.
     unsafe { libc::kill(recording.id() as i32, libc::SIGTERM) };
     let since = Instant::now();
-    let end = loop {
-        if let Some(end) = recording.try_wait().expect("it is our child") {
-            break end;
-        }
-        assert!(since.elapsed() < PATIENCE, "it does not end");
+    let mut has_ended = || recording.try_wait().expect("it is our child").is_some();
+    while !has_ended() && since.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(5));
-    };
+    }
+    let ended_itself = has_ended();
+    let _ = recording.kill();
+    let end = recording.wait().expect("it is our child");
+    assert!(ended_itself, "it does not end");
     assert_eq!(end.code(), Some(0));
     let info = casemate(&["trace", "info", "--check", "--json", &own]);
     assert_eq!(info.code, 0, "{}", info.stderr);
