@@ -11,7 +11,7 @@ pub struct Set {
     pub code: i32,
     /// Standard error.
     pub stderr: String,
-    /// Standard output, if that is JSON.
+    /// The report of what was done; none if it failed.
     pub json: Option<Json>,
 }
 
@@ -20,7 +20,10 @@ impl From<Output> for Set {
         Set {
             code: done.status.code().expect("it is not killed"),
             stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
-            json: serde_json::from_slice(&done.stdout).ok().map(Json),
+            json: match done.status.success() {
+                true => serde_json::from_slice(&done.stdout).ok().map(Json),
+                false => None,
+            },
         }
     }
 }
