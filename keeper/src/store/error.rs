@@ -77,6 +77,20 @@ pub enum StoreError {
     NotHeld(StorePlace),
 }
 
+impl StoreError {
+    /// Whether it would fit where other pages had been released.
+    pub fn is_for_want_of_room(&self) -> bool {
+        match self {
+            Self::CryptFull { .. } | Self::SwapFull { .. } | Self::OutOfMemory { .. } => true,
+            Self::SwapIo { .. }
+            | Self::SwapCreate { .. }
+            | Self::MetadataFull { .. }
+            | Self::Reserve(_)
+            | Self::NotHeld(_) => false,
+        }
+    }
+}
+
 fn creation(source: &io::Error) -> String {
     match source.raw_os_error() {
         Some(libc::EEXIST) => {
@@ -106,6 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn room_mends_no_broken_disk() {
+        let (path, source) = ("/x".into(), io::Error::from_raw_os_error(libc::EIO));
+        assert!(!StoreError::SwapIo { path, action: "writing", source }.is_for_want_of_room());
+    }
+
+    #[test]
     fn sentences_say_what_happened_and_what_to_do() {
         let full = StoreError::SwapFull { path: "/x".into(), used_bytes: 12_900_000 };
         assert_eq!(
@@ -113,6 +133,7 @@ mod tests {
             "swap file /x: no space left after 12.3 MiB; give it more \
              room or raise --crypt-limit"
         );
+        assert!(full.is_for_want_of_room());
         assert_eq!(size(0), "0.0 KiB");
         assert_eq!(size(u64::MAX), "16384.0 PiB");
     }

@@ -11,12 +11,15 @@ use casemate_pages::StorePlace;
 impl Evict<'_> {
     /// Stores the page that `fill` writes.
     pub(super) fn put(&self, fill: impl Fn(&mut [u8; PAGE_BYTES])) -> Result<StorePlace, Stop> {
+        let mut may_be_room = true;
         loop {
-            let stored = self.store.put(&fill);
-            // The last one after others may have given up what there was.
-            if stored.is_ok() || !self.drop_some_of_ended()? {
-                let (place, ()) = stored.or_else(|_| self.store.put(&fill))?;
-                return Ok(place);
+            match self.store.put(&fill) {
+                Ok((place, ())) => return Ok(place),
+                // Once more after there was nothing: others may have given up the last of it.
+                Err(error) if may_be_room && error.is_for_want_of_room() => {
+                    may_be_room = self.drop_some_of_ended()?;
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }
