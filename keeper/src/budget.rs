@@ -33,6 +33,8 @@ pub struct Budget {
     buffers: u64,
     /// Pages to keep free for what programs touch before the watcher's next look.
     reserve: AtomicU64,
+    /// Pages that processes without an agent were allowed to touch, and were not seen to.
+    untouched: AtomicU64,
     /// The most pages used that [`Budget::judge_peak`] has not judged yet.
     recent: AtomicU64,
     /// The largest Clear since the size that is promised was.
@@ -56,6 +58,7 @@ impl Budget {
             sealed: AtomicI64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
+            untouched: AtomicU64::new(0),
             recent: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             limit_peak: AtomicU64::new(0),
@@ -173,7 +176,19 @@ impl Budget {
     }
 
     fn reserve(&self) -> u64 {
-        self.reserve.load(Relaxed).min(self.limit() / 4)
+        let touched_unseen = self.reserve.load(Relaxed).max(self.untouched.load(Relaxed));
+        touched_unseen.min(self.limit() / 4)
+    }
+
+    /// A process without an agent may touch so many pages more, which no fault tells of: they are
+    /// kept free as those of [`Budget::expect`].
+    pub fn allow(&self, pages: u64) {
+        self.untouched.fetch_add(pages, Relaxed);
+    }
+
+    /// Sets what of that was not seen to be touched.
+    pub fn set_untouched(&self, pages: u64) {
+        self.untouched.store(pages, Relaxed);
     }
 
     /// Keeps `pages` free, up to a quarter of the limit: those that programs are expected to touch

@@ -6,6 +6,7 @@ mod agents;
 mod arming;
 mod auto;
 mod brake;
+mod counting;
 mod exposed;
 mod family;
 mod findings;
@@ -42,6 +43,7 @@ use crate::sys::procfs::Load;
 use arming::Arming;
 use auto::Auto;
 use brake::Brake;
+use counting::Counting;
 use exposed::Exposed;
 use family::{Family, Measured, Unprotected};
 pub(crate) use findings::Findings;
@@ -147,8 +149,7 @@ pub struct Watcher {
     quiet_ticks: u64,
     /// Pages that are likely to be touched unseen before the next look.
     expected: u64,
-    /// When the kernel's count was last used to judge the peak, and how long that took.
-    judged: Option<(Instant, Duration)>,
+    counting: Counting,
     /// When copies of shared pages were last searched for, and how long that took.
     copies_sought: Option<(Instant, Duration)>,
     /// Whether processes may have shared pages since the peak was last judged.
@@ -180,6 +181,7 @@ impl Watcher {
     ) -> std::io::Result<Self> {
         let pages_per_us = pages_per_us(handlers.cpus());
         let cold_after = policy.idle.unwrap_or(AutoSize::COLD_AFTER);
+        let counting = Counting::begin(&pager)?;
         let (sizes, locks) = orders.map(|orders| (orders.sizes, orders.locks)).unzip();
         Ok(Watcher {
             pager,
@@ -216,7 +218,7 @@ impl Watcher {
             calm_ticks: 0,
             quiet_ticks: 0,
             expected: 0,
-            judged: None,
+            counting,
             copies_sought: None,
             may_share: false,
             spaces_seen: 0,
@@ -368,6 +370,10 @@ impl Watcher {
         self.note_lateness();
         let Measured { untracked_pages, copied_pages, agents_pages, .. } = measured;
         self.pager.budget.set_found(untracked_pages, copied_pages, agents_pages);
+        // Held, so that what is allowed meanwhile is added.
+        let growing = self.pager.growing.lock();
+        self.pager.budget.set_untouched(self.family.untouched(growing.allowed()));
+        drop(growing);
         self.pace.measure(self.family.unarmed_growth());
         let grows = self.arming.is_busy() || self.family.unarmed_growing() > 0;
         let outruns = self.pace.outruns(self.pager.budget.free());
@@ -420,7 +426,7 @@ impl Watcher {
         let unprotected = self.family.unprotected();
         self.note_unprotected(unprotected);
         let is_judged = self.required.is_some();
-        self.protected.tick(&self.pager, &self.family, &self.haste, is_judged);
+        self.find_protected(is_judged);
         self.exposed.tick(&self.family, unprotected.pages, &self.haste);
         let Some(required) = &mut self.required else { return };
         if !self.pager.has_begun.load(SeqCst) {
@@ -465,8 +471,7 @@ impl Watcher {
     fn finish(&mut self) {
         let Some(end) = self.main_end else { return };
         if self.family.census_is_empty(&self.pager) {
-            self.judged = None;
-            self.judge_peak();
+            self.judge_last();
             self.note_peaks();
             self.pager.stop_as(match end {
                 ChildEnd::Exited(code) => Ending::Exited { code },

@@ -8,6 +8,7 @@ use crate::pager::events::calls::{Answer, MAP_DROPPABLE};
 use crate::pager::events::growing::{Growing, Turn};
 use crate::pager::events::recognise::owner_of_memory;
 use crate::sys::seccomp::Announced;
+use crate::sys::clock::Instant;
 use crate::sys::{process, procfs};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -57,8 +58,9 @@ impl Announcer<'_> {
             && !growing.waits(pid, call.id)
             && works_for_us(call.tid);
         let allows = |own, all| is_ours || fits(own) && allows(budget, own, all);
-        match growing.ask(pid, (call.id, call.tid), pages, allows) {
+        match growing.ask(Instant::now(), pid, (call.id, call.tid), pages, allows) {
             Turn::Now => {
+                budget.allow(if is_ours { 0 } else { pages });
                 match call.number {
                     libc::SYS_brk => growing.sets_break(pid, call.arguments[0]),
                     _ if is_droppable(call) => growing.maps_droppable(pid, pages),
@@ -102,7 +104,9 @@ impl Announcer<'_> {
 /// `all` pages together.
 pub(crate) fn allows(budget: &Budget, own: u64, all: u64) -> bool {
     let most = if budget.is_scarce() { MOST_PAGES.min(budget.limit() / 16) } else { budget.free() };
-    own <= most && all <= budget.free().max(budget.limit() / 8)
+    // What they have not touched yet is kept free, and that is a quarter at most.
+    let together = if budget.is_small() { budget.limit() / 4 } else { u64::MAX };
+    own <= most && all <= budget.free().min(together).max(budget.limit() / 8)
 }
 
 /// Pages of a thread's mappings of no file that it may write, but for its stack.
@@ -212,10 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn what_small_programs_may_have_together_is_what_is_free_or_an_eighth() {
+    fn what_small_programs_may_have_together_is_what_is_free_of_a_quarter_or_an_eighth() {
         let budget = Budget::new(ClearSize::Bytes(8 << 20), 0);
-        assert!(allows(&budget, 1, 2048) && !allows(&budget, 1, 2049));
-        budget.track(2000);
+        assert!(allows(&budget, 1, 512) && !allows(&budget, 1, 513));
+        budget.track(1700);
+        assert!(allows(&budget, 1, 348) && !allows(&budget, 1, 349));
+        budget.track(300);
         assert!(allows(&budget, 1, 256) && !allows(&budget, 1, 257));
     }
 }

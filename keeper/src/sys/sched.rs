@@ -142,10 +142,9 @@ pub fn is_real_time() -> bool {
     IS_REAL_TIME.get()
 }
 
-/// Gives up what [`hurry_self`] has given the calling thread. What is left is a short slice: woken,
-/// it need not wait for the end of a long one.
+/// Gives up what [`hurry_self`] has given the calling thread: it goes on as the keeper's others do.
 pub fn be_ordinary() {
-    if set_ordinary(0, 0).is_ok() {
+    if hurry(0) {
         IS_REAL_TIME.set(false);
     }
 }

@@ -142,7 +142,7 @@ impl Arming {
         self.thawing.retain_mut(|injection| !injection.let_go());
         self.stopping.retain_mut(|hold| !hold.let_go());
         self.end_lost(family);
-        let asking = pager.growing.lock().wanting();
+        let asking = pager.growing.lock().look();
         self.pass_over_sleepers(&asking);
         self.begin_all(pager, family, self.choose(pager, family, &asking))?;
         self.sort_pending(&asking);

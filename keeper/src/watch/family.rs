@@ -385,10 +385,11 @@ impl Family {
         self.unarmed().map(|process| process.grown_pages).sum()
     }
 
-    /// Whether a process without an agent touched new memory between the last two looks and runs
-    /// on, since it is none of `arming`.
-    pub fn grow_beside(&self, arming: &[i32]) -> bool {
-        self.unarmed().any(|p| p.grown_pages > 0 && !arming.contains(&p.pid))
+    /// The most pages that processes without an agent have been allowed and not been seen to touch
+    /// yet; `allowed` says what each has been allowed.
+    pub fn untouched(&self, allowed: impl Iterator<Item = (i32, u64)>) -> u64 {
+        let touched = |pid| self.processes.get(&pid).and_then(|p| p.untracked).unwrap_or(0);
+        allowed.map(|(pid, pages)| pages.saturating_sub(touched(pid))).sum()
     }
 
     /// Compares the pager's records of processes with the kernel, for processes whose balance of

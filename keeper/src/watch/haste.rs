@@ -58,7 +58,7 @@ impl Haste {
     }
 
     /// Whether what was last done then is due though there is no time for it.
-    pub fn has_long_paused(&self, last: Option<(Instant, Duration)>) -> bool {
+    fn has_long_paused(&self, last: Option<(Instant, Duration)>) -> bool {
         last.map_or(self.begun, |(when, _)| when).elapsed() >= LONG_PAUSE
     }
 

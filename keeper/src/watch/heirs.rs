@@ -47,16 +47,22 @@ impl Family {
     /// Whether there is a process without a space, and a space whose known processes have all
     /// ended: the process may have its memory, whose pages are counted already.
     pub(super) fn any_orphaned(&self, pager: &Pager) -> bool {
-        // A space whose lock is taken for longer may be one.
-        let is_orphaned = |space: &Space| {
-            space.state.try_lock_for(SURVEY_PATIENCE).is_none_or(|state| {
-                let pids = &state.processes.pids;
-                !pids.is_empty() && pids.iter().all(|&pid| self.is_gone(pid))
-            })
-        };
-        self.processes.values().any(|p| p.space.is_none() && !p.has_ended() && p.was_registered())
-            && pager.all_spaces().iter().any(|space| !space.is_gone() && is_orphaned(space))
+        let mut living = self.processes.values().filter(|process| !process.has_ended());
+        living.any(|process| process.space.is_none() && process.was_registered())
+            && is_orphaned(pager, |pid| self.is_gone(pid))
     }
+}
+
+/// Whether there is a space whose known processes have all ended, as `is_gone` says.
+pub(super) fn is_orphaned(pager: &Pager, is_gone: impl Fn(i32) -> bool) -> bool {
+    // A space whose lock is taken for longer may be one.
+    let is_orphaned = |space: &Space| {
+        space.state.try_lock_for(SURVEY_PATIENCE).is_none_or(|state| {
+            let pids = &state.processes.pids;
+            !pids.is_empty() && pids.iter().all(|&pid| is_gone(pid))
+        })
+    };
+    pager.all_spaces().iter().any(|space| !space.is_gone() && is_orphaned(space))
 }
 
 /// Whether all known processes of a space have ended by now.

@@ -1,12 +1,13 @@
 //! The run's plaintext as the kernel counts it: a shared page once.
 
 use super::family::Family;
-use super::process::Process;
+use super::heirs::is_orphaned;
 use crate::event_counts::peak;
 use crate::pager::Pager;
 use crate::pager::space::SpaceState;
 use crate::sys::process;
 use crate::sys::procfs::{self, AnonymousShare};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How often the kernel's count is read, if processes end while it is.
@@ -18,7 +19,26 @@ const MOVING_COUNTS: u32 = 3;
 /// How long the count at which no page comes or goes waits for the locks of all spaces.
 const STANDSTILL_PATIENCE: Duration = Duration::from_millis(100);
 
+/// The processes of a run as the watcher last saw them, for another thread to count.
+pub(super) struct Members {
+    /// Those that had not ended, and whose memory each shares if not its own.
+    living: HashMap<i32, Option<i32>>,
+    /// A process without a space may have the memory of another one's.
+    any_homeless: bool,
+}
+
 impl Family {
+    /// The processes that there are now.
+    pub fn members(&self) -> Members {
+        let living = || self.processes.values().filter(|process| !process.has_ended());
+        Members {
+            living: living().map(|process| (process.pid, process.shares_with)).collect(),
+            any_homeless: living().any(|p| p.space.is_none() && p.was_registered()),
+        }
+    }
+}
+
+impl Members {
     /// The least of a few counts, or the first that is within the bound. A page that goes from one
     /// process to another, or to the keeper, while they are counted can count twice, and so can
     /// each that a forked child has in common with its parent when it ends. So before a peak above
@@ -145,16 +165,27 @@ impl Family {
         plus: impl Fn(T, T) -> T,
     ) -> Option<(T, Vec<i32>)> {
         let is_gone = |pid| self.is_gone(pid) || procfs::has_ended(pid);
-        let counts = |p: &&Process| p.shares_with.is_none_or(is_gone);
+        let counts = |shares_with: Option<i32>| shares_with.is_none_or(is_gone);
         let mut counted: Vec<i32> = Vec::new();
         let mut sum = T::default();
-        for process in self.processes.values().filter(|p| !p.has_ended()).filter(counts) {
-            let Some(thread) = procfs::living_thread(process.pid) else { continue };
+        for (&pid, _) in self.living.iter().filter(|(_, shares_with)| counts(**shares_with)) {
+            let Some(thread) = procfs::living_thread(pid) else { continue };
             if !counted.iter().any(|&other| process::same_memory(thread, other)) {
                 sum = plus(sum, count(thread)?);
                 counted.push(thread);
             }
         }
         Some((sum, counted))
+    }
+
+    /// Whether there is a process without a space, and a space whose known processes have all
+    /// ended: the process may have its memory, whose pages are counted already.
+    fn any_orphaned(&self, pager: &Pager) -> bool {
+        self.any_homeless && is_orphaned(pager, |pid| self.is_gone(pid))
+    }
+
+    /// Whether a process had ended when the members were listed.
+    fn is_gone(&self, pid: i32) -> bool {
+        !self.living.contains_key(&pid)
     }
 }

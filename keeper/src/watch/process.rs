@@ -40,7 +40,7 @@ pub(super) struct Process {
     /// Shares the memory of this process (vfork, or CLONE_VM): counted there.
     pub shares_with: Option<i32>,
     /// Anonymous pages beyond those tracked, when they were last counted.
-    untracked: Option<u64>,
+    pub untracked: Option<u64>,
     /// Untracked pages that were new at the last measurement.
     pub grown_pages: u64,
     /// Anonymous pages that cannot be registered (copied file pages), found by the last survey.

@@ -1,9 +1,8 @@
 //! How much of the run's memory is protected: the most so far.
 
-use super::family::Family;
-use super::haste::Haste;
+use super::Watcher;
+use super::counting::Question;
 use crate::event_counts::peak;
-use crate::pager::Pager;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -22,33 +21,37 @@ pub(super) struct Protected {
     asked: Option<(Instant, Duration)>,
 }
 
-impl Protected {
-    /// Raises the peak if more is protected than ever before.
+impl Watcher {
+    /// Raises the peak of what is protected if more is than ever before.
     ///
     /// The account counts too much: a page once for each process that shares it after a fork, and,
     /// of processes without an agent, copies of file pages, which nothing will protect. The
-    /// kernel's count does not, but takes too long for every look: while it is needed, the peak
-    /// rises only when it is known. That may be late, but not if a run is judged by it.
-    pub fn tick(&mut self, pager: &Pager, family: &Family, haste: &Haste, is_judged: bool) {
+    /// kernel's count does not, but takes too long for a look: while it is needed, the peak rises
+    /// only when it is known. That may be late, but not if a run is judged by it.
+    pub(super) fn find_protected(&mut self, is_judged: bool) {
+        let (pager, protected) = (&self.pager, &mut self.protected);
         let counted = pager.protected_pages();
         if counted <= pager.counts.protected_pages_peak.load(Relaxed) {
             return;
         }
-        let mut excess = 0;
-        if pager.budget.untracked() > 0 || family.may_share() {
-            if !self.is_due(counted) || !is_judged && !haste.has_time_for(self.asked) {
-                return;
+        if pager.budget.untracked() == 0 && !self.family.may_share() {
+            protected.examined_pages = counted;
+            peak(&pager.counts.protected_pages_peak, counted);
+        } else if protected.is_due(counted) && !self.counting.is_at_work() {
+            protected.asked = Some((Instant::now(), Duration::ZERO));
+            self.counting.ask(Question::Protected, &self.family);
+            if is_judged && let Some(answer) = self.counting.await_answer() {
+                self.take(answer);
             }
-            let when = Instant::now();
-            let plaintext = pager.budget.plaintext();
-            // If it cannot be read, the next look may tell.
-            let Some(resident) = family.resident_by_kernel(pager) else { return };
-            let there = resident + pager.spared_pages();
-            excess = plaintext.saturating_sub(there);
-            self.asked = Some((when, when.elapsed()));
         }
+    }
+}
+
+impl Protected {
+    /// What the account says, `counted`, was compared with the kernel's count.
+    pub fn was_counted(&mut self, counted: u64) {
         self.examined_pages = counted;
-        peak(&pager.counts.protected_pages_peak, counted.saturating_sub(excess));
+        self.asked = self.asked.map(|(when, _)| (when, when.elapsed()));
     }
 
     /// Whether the exact count is due. If the account has not grown, it is asked for rarely: the

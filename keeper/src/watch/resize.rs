@@ -152,7 +152,7 @@ impl Shrinking {
             return false;
         }
         self.asked = Some(now);
-        let plaintext = family.plaintext_by_kernel(pager);
+        let plaintext = family.members().plaintext_by_kernel(pager);
         plaintext.is_some_and(|pages| pager.budget.confirmed(pages) <= target)
     }
 
@@ -162,7 +162,7 @@ impl Shrinking {
             // What was used until now is judged by the size that was in force.
             let recent = budget.recent();
             if budget.seems_exceeded(recent) {
-                let plaintext = family.least_plaintext(pager);
+                let plaintext = family.members().least_plaintext(pager);
                 budget.judge_peak(recent, plaintext.map(|pages| budget.confirmed(pages)));
             }
             match budget.promised() == self.size {

@@ -6,11 +6,33 @@
 //! makes it anew when the thread goes on.
 
 use crate::config::PAGE_BYTES;
+use crate::sys::clock::Instant;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
-/// Times that a call asks for its turn before it goes on without: the process cannot be given an
-/// agent for long.
-const MOST_ASKED: u32 = 2500;
+/// How long a process waits for an agent while none is made for any: it cannot be given one. On a
+/// busy machine the watcher, which makes them, may not look for a second: it must have looked.
+const PATIENCE: Patience = Patience { time: Duration::from_millis(500), looks: 500 };
+/// The same while others get theirs. Hundreds of processes wait for one another.
+const LONGEST_PATIENCE: Patience = Patience { time: Duration::from_secs(20), looks: 5_000 };
+
+struct Patience {
+    time: Duration,
+    looks: u64,
+}
+
+/// A moment, and how often the watcher had looked until then.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    when: Instant,
+    looks: u64,
+}
+
+impl Moment {
+    fn is_past(self, patience: &Patience, now: Moment) -> bool {
+        now.when > self.when + patience.time && now.looks > self.looks + patience.looks
+    }
+}
 
 /// What becomes of a call that gets its process more memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +49,13 @@ pub(crate) enum Turn {
 
 /// What is known of processes without an agent.
 #[derive(Debug, Default)]
-pub(crate) struct Growing(HashMap<i32, Process>);
+pub(crate) struct Growing {
+    processes: HashMap<i32, Process>,
+    /// Looks of the watcher.
+    looks: u64,
+    /// When the last of them got its agent.
+    got_agent: Option<Moment>,
+}
 
 #[derive(Debug, Default)]
 struct Process {
@@ -43,7 +71,8 @@ struct Process {
     waiting: HashMap<u64, i32>,
     /// Those of them whose threads have been asked to stop.
     stopping: HashSet<u64>,
-    asked: u32,
+    /// Since when it has been waiting for its agent.
+    since: Option<Moment>,
     goes_without: bool,
     /// It has got more than it would get now: it is to have an agent.
     has_much: bool,
@@ -56,13 +85,15 @@ impl Growing {
     /// process may have so many without an agent, and all of them together so many.
     pub fn ask(
         &mut self,
+        now: Instant,
         pid: i32,
         (id, tid): (u64, i32),
         pages: u64,
         allows: impl FnOnce(u64, u64) -> bool,
     ) -> Turn {
-        let all = pages + self.0.values().map(|process| process.pages).sum::<u64>();
-        let process = self.0.entry(pid).or_default();
+        let all = pages + self.processes.values().map(|process| process.pages).sum::<u64>();
+        let (now, got_agent) = (self.moment(now), self.got_agent);
+        let process = self.processes.entry(pid).or_default();
         if process.stopping.remove(&id) {
             process.waiting.remove(&id);
             return Turn::Anew;
@@ -72,48 +103,48 @@ impl Growing {
         }
         if allows(process.pages + pages, all) {
             process.waiting.remove(&id);
+            process.since = None;
             process.pages += pages;
             return Turn::Now;
         }
-        if process.waiting.contains_key(&id) {
-            process.asked += 1;
-            process.goes_without = process.asked > MOST_ASKED;
-            return Turn::Later;
-        }
+        let since = *process.since.get_or_insert(now);
+        let resumed = got_agent.filter(|got| got.when > since.when).unwrap_or(since);
+        process.goes_without =
+            resumed.is_past(&PATIENCE, now) || since.is_past(&LONGEST_PATIENCE, now);
         process.waiting.insert(id, tid);
         Turn::Later
     }
 
     /// Process `pid` is about to execute another program.
     pub fn executes(&mut self, pid: i32) {
-        self.0.insert(pid, Process { executes: true, ..Process::default() });
+        self.processes.insert(pid, Process { executes: true, ..Process::default() });
     }
 
     /// Whether process `pid` has executed another program since it last asked for memory: then what
     /// it has of the program's file is to be counted.
     pub fn has_executed(&self, pid: i32) -> bool {
-        self.0.get(&pid).is_some_and(|process| process.executes)
+        self.processes.get(&pid).is_some_and(|process| process.executes)
     }
 
     /// Process `pid` began its program with so many pages mapped.
     pub fn begins(&mut self, pid: i32, pages: u64) {
-        let process = self.0.entry(pid).or_default();
+        let process = self.processes.entry(pid).or_default();
         (process.executes, process.pages) = (false, pages);
     }
 
     /// Whether this call of process `pid` waits.
     pub fn waits(&self, pid: i32, id: u64) -> bool {
-        self.0.get(&pid).is_some_and(|process| process.waiting.contains_key(&id))
+        self.processes.get(&pid).is_some_and(|process| process.waiting.contains_key(&id))
     }
 
     /// Pages of `MAP_DROPPABLE` memory that process `pid` mapped.
     pub fn droppable_pages(&self, pid: i32) -> u64 {
-        self.0.get(&pid).map_or(0, |process| process.droppable_pages)
+        self.processes.get(&pid).map_or(0, |process| process.droppable_pages)
     }
 
     /// Process `pid` maps `pages` of such memory.
     pub fn maps_droppable(&mut self, pid: i32, pages: u64) {
-        self.0.entry(pid).or_default().droppable_pages += pages;
+        self.processes.entry(pid).or_default().droppable_pages += pages;
     }
 
     /// By how many pages process `pid` grows if it sets its break to `address`; `start` says where
@@ -128,7 +159,7 @@ impl Growing {
         if address == 0 {
             return 0;
         }
-        let known = self.0.get(&pid).map(|process| process.brk).filter(|&brk| brk > 0);
+        let known = self.processes.get(&pid).map(|process| process.brk).filter(|&brk| brk > 0);
         known
             .or_else(start)
             .map_or(0, |before| address.saturating_sub(before).div_ceil(PAGE_BYTES as u64))
@@ -137,33 +168,42 @@ impl Growing {
     /// Process `pid` sets its break to `address`.
     pub fn sets_break(&mut self, pid: i32, address: u64) {
         if address > 0 {
-            self.0.entry(pid).or_default().brk = address;
+            self.processes.entry(pid).or_default().brk = address;
         }
     }
 
     /// These threads of a process have been asked to stop, and have not been let go since. (Whose
     /// call waits has not stopped yet.)
     pub fn stop(&mut self, pid: i32, threads: &[i32]) {
-        let Some(process) = self.0.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else { return };
         let asked = process.waiting.iter().filter(|(_, tid)| threads.contains(tid));
         process.stopping.extend(asked.map(|(id, _)| *id));
     }
 
-    /// The processes that are to have an agent at once.
-    pub fn wanting(&self) -> Vec<i32> {
+    fn moment(&self, when: Instant) -> Moment {
+        Moment { when, looks: self.looks }
+    }
+
+    /// The watcher looks: the processes that are to have an agent at once.
+    pub fn look(&mut self) -> Vec<i32> {
+        self.looks += 1;
+        self.wanting()
+    }
+
+    fn wanting(&self) -> Vec<i32> {
         let wants = |process: &Process| {
             !process.goes_without && (process.has_much || !process.waiting.is_empty())
         };
-        let wanting = self.0.iter().filter(|(_, process)| wants(process));
+        let wanting = self.processes.iter().filter(|(_, process)| wants(process));
         wanting.map(|(pid, process)| process.owner.unwrap_or(*pid)).collect()
     }
 
     /// What is allowed is less than before: processes that have got more are to have an agent at
     /// once. Whether there are any.
     pub fn look_again(&mut self, allows: impl Fn(u64, u64) -> bool) -> bool {
-        let all: u64 = self.0.values().map(|process| process.pages).sum();
+        let all: u64 = self.processes.values().map(|process| process.pages).sum();
         let mut any = false;
-        for process in self.0.values_mut().filter(|p| p.pages > 0 && !p.goes_without) {
+        for process in self.processes.values_mut().filter(|p| p.pages > 0 && !p.goes_without) {
             process.has_much = !allows(process.pages, all);
             any |= process.has_much;
         }
@@ -172,12 +212,12 @@ impl Growing {
 
     /// The agent that process `pid` waits for is another's, whose memory it shares.
     pub fn shares(&mut self, pid: i32, owner: i32) {
-        self.0.entry(pid).or_default().owner = Some(owner);
+        self.processes.entry(pid).or_default().owner = Some(owner);
     }
 
     /// A call goes on that waited.
     pub fn let_go(&mut self, pid: i32, id: u64) {
-        if let Some(process) = self.0.get_mut(&pid) {
+        if let Some(process) = self.processes.get_mut(&pid) {
             process.waiting.remove(&id);
             process.stopping.remove(&id);
         }
@@ -185,17 +225,23 @@ impl Growing {
 
     /// The process cannot have an agent.
     pub fn give_up(&mut self, pid: i32) {
-        self.0.entry(pid).or_default().goes_without = true;
+        self.processes.entry(pid).or_default().goes_without = true;
     }
 
     /// The process has an agent.
-    pub fn forget(&mut self, pid: i32) {
-        self.0.remove(&pid);
+    pub fn forget(&mut self, now: Instant, pid: i32) {
+        self.processes.remove(&pid);
+        self.got_agent = Some(self.moment(now));
+    }
+
+    /// The pages that each process has been allowed.
+    pub fn allowed(&self) -> impl Iterator<Item = (i32, u64)> {
+        self.processes.iter().map(|(pid, process)| (*pid, process.pages))
     }
 
     /// Forgets processes that have ended.
     pub fn retain(&mut self, lives: impl Fn(i32) -> bool) {
-        self.0.retain(|&pid, _| lives(pid));
+        self.processes.retain(|&pid, _| lives(pid));
     }
 }
 
@@ -206,7 +252,7 @@ mod tests {
     const CALL: (u64, i32) = (70, 7);
 
     fn ask(growing: &mut Growing, call: (u64, i32), pages: u64) -> Turn {
-        growing.ask(7, call, pages, |pages, _| pages <= 10)
+        growing.ask(Instant::now(), 7, call, pages, |pages, _| pages <= 10)
     }
 
     #[test]
@@ -217,7 +263,7 @@ mod tests {
         assert!(growing.wanting().is_empty());
         assert_eq!(ask(&mut growing, (72, 7), 1), Turn::Later);
         assert_eq!(growing.wanting(), [7]);
-        growing.forget(7);
+        growing.forget(Instant::now(), 7);
         assert_eq!(ask(&mut growing, (73, 7), 1), Turn::Now);
     }
 
@@ -225,7 +271,7 @@ mod tests {
     fn many_that_are_small_are_not_small_together() {
         let mut growing = Growing::default();
         let ask = |growing: &mut Growing, pid| {
-            growing.ask(pid, (pid as u64, pid), 4, |own, all| own <= 5 && all <= 10)
+            growing.ask(Instant::now(), pid, (pid as u64, pid), 4, |own, all| own <= 5 && all <= 10)
         };
         assert_eq!(
             [1, 2, 3].map(|pid| ask(&mut growing, pid)),
@@ -258,15 +304,57 @@ mod tests {
         assert_eq!(ask(&mut growing, (80, 8), 11), Turn::Anew);
     }
 
+    /// Asks so long after the beginning.
+    fn ask_after(growing: &mut Growing, start: Instant, time: Duration) -> Turn {
+        growing.ask(start + time, 7, CALL, 11, |own, _| own <= 10)
+    }
+
+    fn look_often(growing: &mut Growing, looks: u64) {
+        (0..looks).for_each(|_| drop(growing.look()));
+    }
+
     #[test]
     fn who_gets_no_agent_does_not_wait_for_ever() {
-        let mut growing = Growing::default();
-        let turns = (0..).take_while(|_| ask(&mut growing, CALL, 11) == Turn::Later).count();
-        assert_eq!(turns, MOST_ASKED as usize + 2);
-        assert!(growing.wanting().is_empty());
-        assert_eq!(ask(&mut growing, (71, 7), 1000), Turn::Without);
+        let (mut growing, start) = (Growing::default(), Instant::now());
+        let moment = Duration::from_millis(1);
+        let ask = |growing: &mut Growing, time| ask_after(growing, start, time);
+        assert_eq!(ask(&mut growing, Duration::ZERO), Turn::Later);
+        look_often(&mut growing, PATIENCE.looks + 1);
+        assert_eq!(ask(&mut growing, PATIENCE.time), Turn::Later);
+        // Others get theirs: it is waited for as long again.
+        growing.forget(start + PATIENCE.time, 8);
+        look_often(&mut growing, PATIENCE.looks + 1);
+        assert_eq!(ask(&mut growing, PATIENCE.time * 2), Turn::Later);
+        assert_eq!(growing.look(), [7]);
+        let late = PATIENCE.time * 2 + moment;
+        assert_eq!([late, late].map(|time| ask(&mut growing, time)), [Turn::Later, Turn::Without]);
+        assert!(growing.look().is_empty());
         growing.retain(|_| false);
-        assert_eq!(ask(&mut growing, (72, 7), 1000), Turn::Later);
+        assert_eq!(ask(&mut growing, late), Turn::Later);
+    }
+
+    #[test]
+    fn time_in_which_the_watcher_does_not_look_is_no_patience() {
+        let (mut growing, start) = (Growing::default(), Instant::now());
+        let minute = Duration::from_secs(60);
+        let ask = |growing: &mut Growing, time| ask_after(growing, start, time);
+        assert_eq!(ask(&mut growing, Duration::ZERO), Turn::Later);
+        look_often(&mut growing, PATIENCE.looks);
+        assert_eq!([minute; 2].map(|time| ask(&mut growing, time)), [Turn::Later; 2]);
+        look_often(&mut growing, 1);
+        assert_eq!([minute; 2].map(|time| ask(&mut growing, time)), [Turn::Later, Turn::Without]);
+    }
+
+    #[test]
+    fn nor_does_who_gets_none_while_others_get_theirs_all_the_time() {
+        let (mut growing, start) = (Growing::default(), Instant::now());
+        let went_without = (0..1000_u32).find(|quarter| {
+            let time = Duration::from_millis(250) * *quarter;
+            growing.forget(start + time, 8);
+            look_often(&mut growing, LONGEST_PATIENCE.looks / 10);
+            ask_after(&mut growing, start, time) == Turn::Without
+        });
+        assert_eq!(went_without, Some(82), "after twenty seconds, and two times");
     }
 
     #[test]
@@ -283,8 +371,8 @@ mod tests {
         // All together have too much: each is to be armed.
         assert!(growing.look_again(|_, all| all <= 16));
         assert_eq!(growing.wanting().len(), 2);
-        growing.forget(7);
-        growing.forget(8);
+        growing.forget(Instant::now(), 7);
+        growing.forget(Instant::now(), 8);
         assert!(!growing.look_again(|_, _| false));
     }
 

@@ -169,7 +169,7 @@ impl Arming {
             // otherwise the announcer would let them through unseen.
             match CallsWait::begin(pager, pid) {
                 Ok(_calls_wait) => {
-                    pager.growing.lock().forget(pid);
+                    pager.growing.lock().forget(Instant::now(), pid);
                     self.arm(pager, handlers, family, pending.owner, hand, is_announced)?;
                     is_armed = true;
                 }
