@@ -213,6 +213,34 @@ fn a_signal_to_the_front_is_told_from_one_to_the_group_before() {
     assert_eq!(run.count("term"), 2 * TIMES);
 }
 
+/// Stopped by a debugger that never lets it go, the witness tells nothing, and its end cannot be
+/// read.
+#[test]
+fn a_witness_that_a_debugger_holds_keeps_no_signal_and_no_end() {
+    if !works() {
+        return;
+    }
+    let mut run = Run::of(&["perl", "-e", COUNTING]);
+    run.printed("up", 1);
+    let witness = children(run.pid()).into_iter().find(|&pid| name(pid) == "group-witness");
+    let witness = witness.expect("the front has one");
+    // SAFETY: plain numbers. This thread does not look at what it traces again.
+    let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, witness, 0, 0) };
+    assert_eq!(seized, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: as before.
+    unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, witness, 0, 0) };
+    until("the witness is held", || read(&format!("/proc/{witness}/stat")).contains(") t "));
+    run.signal(libc::SIGTERM);
+    run.printed("term", 1);
+    run.signal(libc::SIGUSR1);
+    let mut ended = None;
+    until("the front has ended", || {
+        ended = run.front.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(9));
+}
+
 #[test]
 fn a_signal_that_comes_before_the_program_does_is_kept_for_it() {
     if !works() {

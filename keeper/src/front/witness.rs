@@ -14,7 +14,7 @@ use crate::sys::{poll, process, procfs};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Its name, also in place of the arguments that it has from us. A signal by name or pattern
 /// (`pkill casemate`, `pkill -f 'casemate run'`) is for us and not for it: had it received that as
@@ -26,6 +26,11 @@ const END: [u8; Received::BYTES] = [0; Received::BYTES];
 
 /// How long an answer may take before it is looked whether the witness is stopped.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(5);
+/// How often it may be found stopped by a debugger, one time after the other: half a second. One
+/// that is followed call by call stops as well, and answers.
+const MOST_TRACED: u32 = 100;
+/// How long the end of one that is killed is waited for.
+const END_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The process in the group.
 pub(super) struct Witness {
@@ -50,7 +55,7 @@ impl Witness {
     /// then.
     ///
     /// # Errors
-    /// The witness does not live any more.
+    /// The witness does not live any more, or a debugger holds it.
     pub fn ask(&mut self) -> io::Result<Vec<Received>> {
         // A signal is given to all of a group under the kernel's lock of tasks, which this call
         // waits for, whatever comes of it: so one that we have got is pending there. SAFETY: plain
@@ -60,7 +65,7 @@ impl Witness {
         let own = Some(std::process::id() as i32);
         let mut all = Vec::new();
         loop {
-            self.wait_for_answer();
+            self.wait_for_answer()?;
             let mut bytes = [0; Received::BYTES];
             self.socket.read_exact(&mut bytes)?;
             if bytes == END {
@@ -76,19 +81,30 @@ impl Witness {
 
     /// A SIGSTOP to the group stops the witness as well, and a SIGCONT to this process alone does
     /// not let it go on.
-    fn wait_for_answer(&self) {
+    fn wait_for_answer(&self) -> io::Result<()> {
+        let mut traced = 0;
         while !poll::readable(&self.socket, Some(ANSWER_PATIENCE)).0 {
-            if procfs::state_and_parent(self.pid).is_some_and(|(state, _)| state == 'T') {
+            let state = procfs::state_and_parent(self.pid).map(|(state, _)| state);
+            traced = if state == Some('t') { traced + 1 } else { 0 };
+            if traced > MOST_TRACED {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if state == Some('T') {
                 process::signal(self.pid, libc::SIGCONT);
             }
         }
+        Ok(())
     }
 }
 
 impl Drop for Witness {
+    /// What a debugger does not let go is left to that one, and to who adopts it.
     fn drop(&mut self) {
         process::signal(self.pid, libc::SIGKILL);
-        process::wait(self.pid);
+        let until = Instant::now() + END_PATIENCE;
+        while process::reap(self.pid).is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
