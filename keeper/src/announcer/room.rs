@@ -7,8 +7,8 @@ use crate::event_counts::add;
 use crate::pager::events::calls::{Answer, MAP_DROPPABLE};
 use crate::pager::events::growing::{Growing, Turn};
 use crate::pager::events::recognise::owner_of_memory;
-use crate::sys::seccomp::Announced;
 use crate::sys::clock::Instant;
+use crate::sys::seccomp::Announced;
 use crate::sys::{process, procfs};
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -2,9 +2,9 @@
 
 mod common;
 
+use common::{Done, Run, Scratch, processes, traps};
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-use common::{Run, Scratch, processes, traps};
 
 /// Each round the run could be taken for ended at a dozen moments.
 fn goes_on_until_the_last_one_ends(mode: &str, flags: &[&str]) {
@@ -136,6 +136,34 @@ fn what_ended_processes_have_stored_does_not_fill_the_crypt() {
     }
 }
 
+/// Runs of which 100 children each live at once, four of them on however few processors. All wait
+/// for their agents before they get what they ask for, however long that takes.
+#[test]
+fn runs_side_by_side_keep_their_bounds() {
+    const WHAT: &str = "bounds-side-by-side";
+    const SCRIPT: &str = r#"
+        my $bad = 0;
+        for my $i (1 .. 100) {
+            my $child = fork() // die "fork: $!";
+            if (!$child) {
+                my $text = "child $i " x 130_000;
+                select(undef, undef, undef, 0.2);
+                exit($text eq "child $i " x 130_000 ? 0 : 1);
+            }
+        }
+        while (wait() > 0) { $bad++ if $? }
+        print "all have ended, $bad of them wrongly\n";
+    "#;
+    let scratch = Scratch::new("bounds-side-by-side");
+    for done in four_at_once(SCRIPT, 120, scratch.path()) {
+        let statistics = done.good(WHAT).kept_its_bound(WHAT).statistics(WHAT);
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(said.contains("all have ended, 0 of"), "{said}");
+        assert!(statistics.number("processes_armed") > 50, "vacuous: few had agents");
+        assert_eq!(statistics.number("grown_without_agent"), 0);
+    }
+}
+
 /// Runs whose processes all need agents at once, four of them on however few processors: each
 /// keeper waits for programs to make its calls, and must leave the processors to them.
 #[test]
@@ -154,17 +182,21 @@ fn runs_side_by_side_get_on() {
         print "all have ended, $bad of them wrongly\n";
     "#;
     let scratch = Scratch::new("side-by-side");
-    let program = Run::plain(["perl", "-e", SCRIPT]).without_ballast();
-    let start = |_| {
-        let run = program.protected(&["--clear", "8M"], scratch.path());
-        run.without_ballast().seconds(60).start()
-    };
-    let runs: Vec<_> = (0..4).map(start).collect();
-    for run in runs {
-        let done = run.finish();
+    for done in four_at_once(SCRIPT, 60, scratch.path()) {
         let armed = done.good(WHAT).statistics(WHAT).number("processes_armed");
         let said = String::from_utf8_lossy(&done.stdout);
         assert!(said.contains("all have ended, 0 of"), "{said}");
         assert!(armed > 10, "vacuous: {armed} had agents");
     }
+}
+
+/// Runs a script of Perl's four times at once, in a Clear of 8 MiB each.
+fn four_at_once(script: &str, seconds: u64, directory: &Path) -> Vec<Done> {
+    let program = Run::plain(["perl", "-e", script]).without_ballast();
+    let start = |_| {
+        let run = program.protected(&["--clear", "8M"], directory);
+        run.without_ballast().seconds(seconds).start()
+    };
+    let runs: Vec<_> = (0..4).map(start).collect();
+    runs.into_iter().map(|run| run.finish()).collect()
 }
