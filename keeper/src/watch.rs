@@ -262,7 +262,10 @@ impl Watcher {
         self.judge_peak();
         self.look_time.ends("judge");
         // What is on its way between two counts may count for a moment in both sizes.
-        self.may_share |= self.resize.tick(&self.pager, &self.family)?;
+        if self.resize.tick(&self.pager, &self.family)? {
+            self.may_share = true;
+            self.counting.drop_plaintext();
+        }
         self.see_to_lock()?;
         self.look_time.ends("orders");
         let more_to_reclaim = self.make_room(looked)?;

@@ -98,7 +98,7 @@ impl Witness {
 }
 
 impl Drop for Witness {
-    /// What a debugger does not let go is left to that one, and to who adopts it.
+    /// One that a debugger does not let go is left to it, and to the process that adopts orphans.
     fn drop(&mut self) {
         process::signal(self.pid, libc::SIGKILL);
         let until = Instant::now() + END_PATIENCE;

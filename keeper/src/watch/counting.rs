@@ -6,7 +6,7 @@ use super::kernel_count::Members;
 use crate::pager::Pager;
 use crate::sys::sched;
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,7 @@ pub(super) struct Counting {
     questions: SyncSender<(Question, Members)>,
     answers: Receiver<Answer>,
     asked: Option<(Question, Instant)>,
+    is_dropped: bool,
     /// When the last count of plaintext began, and how long it took.
     judged: Option<(Instant, Duration)>,
 }
@@ -63,7 +64,7 @@ impl Counting {
             }
         };
         std::thread::Builder::new().name("counting".to_owned()).spawn(count)?;
-        Ok(Counting { questions, answers, asked: None, judged: None })
+        Ok(Counting { questions, answers, asked: None, is_dropped: false, judged: None })
     }
 
     /// Asks the thread, unless it is at work.
@@ -83,28 +84,31 @@ impl Counting {
         self.asked.is_none() && self.judged.is_none_or(|(when, cost)| is_due(when, cost))
     }
 
-    /// The answer, if there is one by now.
+    /// Another size is promised: what is being counted was above the bound of the one before, by
+    /// which it has been judged. Its answer is dropped.
+    pub fn drop_plaintext(&mut self) {
+        self.is_dropped = matches!(self.asked, Some((Question::Plaintext { .. }, _)));
+    }
+
+    /// The answer, if there is one by now. (A thread that panics ends the keeper: `panics.rs`.)
     pub fn answer(&mut self) -> Option<Answer> {
-        match self.answers.try_recv() {
-            Ok(answer) => Some(self.note(answer)),
-            Err(TryRecvError::Empty) => None,
-            // A thread that panics ends the keeper (`panics.rs`).
-            Err(TryRecvError::Disconnected) => None,
-        }
+        let answer = self.answers.try_recv().ok()?;
+        self.note(answer)
     }
 
     /// The answer of a thread that is at work.
     pub fn await_answer(&mut self) -> Option<Answer> {
         self.asked?;
         let answer = self.answers.recv().ok()?;
-        Some(self.note(answer))
+        self.note(answer)
     }
 
-    fn note(&mut self, answer: Answer) -> Answer {
+    fn note(&mut self, answer: Answer) -> Option<Answer> {
         if let Some((Question::Plaintext { .. }, when)) = self.asked.take() {
             self.judged = Some((when, when.elapsed()));
         }
-        answer
+        let is_dropped = std::mem::take(&mut self.is_dropped);
+        (!is_dropped).then_some(answer)
     }
 }
 
@@ -135,4 +139,40 @@ fn count(pager: &Weak<Pager>, question: Question, members: &Members) -> Option<A
     };
     pager.attention.stir();
     Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pager::tests::pager_and_space;
+
+    #[test]
+    fn what_was_above_the_bound_of_another_size_is_not_judged_by_this_one() {
+        let (pager, _space) = pager_and_space();
+        let pager = Arc::new(pager);
+        let mut counting = Counting::begin(&pager).expect("a thread");
+        let family = Family::default();
+        let question = Question::Plaintext { recent: 9000, is_hasty: false };
+        counting.ask(question, &family);
+        counting.drop_plaintext();
+        assert_eq!(counting.await_answer(), None);
+        assert!(!counting.is_at_work());
+        counting.ask(question, &family);
+        let answer = counting.await_answer();
+        assert!(matches!(answer, Some(Answer::Plaintext { recent: 9000, .. })), "{answer:?}");
+        counting.ask(Question::Protected, &family);
+        counting.drop_plaintext();
+        let answer = counting.await_answer();
+        assert!(matches!(answer, Some(Answer::Protected { .. })), "{answer:?}");
+    }
+
+    #[test]
+    fn a_count_takes_a_fifth_of_the_time_at_most() {
+        const COST: Duration = Duration::from_secs(1);
+        let ago = |time| Instant::now().checked_sub(time).expect("the machine runs for longer");
+        assert!(!is_due(ago(COST * (LEAST_PAUSES - 1)), COST));
+        assert!(is_due(ago(COST * LEAST_PAUSES), COST));
+        assert!(!is_due(ago(COST / 1000), COST / 1000));
+        assert!(is_due(ago(COST / 1000 * PAUSES), COST / 1000));
+    }
 }
