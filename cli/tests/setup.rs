@@ -95,9 +95,10 @@ fn apply_apply_again_and_undo() {
     assert_eq!(system.state(), before, "a dry run changed something");
 
     system.setup(&["--user", "ann"]);
-    // cap_sys_ptrace=p: revision 2, bit 19, and no effective flag.
+    // cap_dac_read_search,cap_sys_ptrace=p: revision 2, bits 2 and 19, and no effective flag.
     let mut expected = vec![0; 20];
     expected[3] = 2;
+    expected[4] = 4;
     expected[6] = 8;
     assert_eq!(system.capability(), Some(expected));
     let group = fs::read_to_string(system.folder.path("etc/group")).unwrap();

@@ -20,7 +20,7 @@ use crate::scrub;
 use crate::secret::MemoryKind;
 use crate::secrets;
 use crate::sys::seccomp::Listener;
-use crate::sys::{own_limits, process, sched};
+use crate::sys::{capabilities, own_limits, process, sched};
 use crate::watch::{Findings, Policy, Watcher};
 use prepare::{Prepared, Privileged};
 use std::fs::File;
@@ -94,7 +94,8 @@ fn start(
     // SAFETY: setsid takes no arguments; it fails only for a group leader, which a child is not.
     unsafe { libc::setsid() };
     let privileged = Privileged::take(config)?;
-    process::drop_effective_capabilities();
+    // Without `no_new_privs` a setuid program could be among the run's.
+    capabilities::keep(!config.allow_unprotected);
     let pid = waiting.pid();
     // The descriptor table is shared: sending the number is enough, here and below.
     let program = process::pidfd(pid).map_err(internal("watching the program"))?;

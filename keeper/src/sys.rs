@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+pub mod capabilities;
 pub mod clock;
 pub mod memory_file;
 pub mod mutex;

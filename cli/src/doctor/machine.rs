@@ -3,6 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 
 use super::{Check, read};
+use crate::sys::caps::with_dac_read_search;
 use crate::sys::probe;
 
 /// UFFDIO_MOVE came with 6.8.
@@ -82,7 +83,7 @@ pub fn memory(checks: &mut Vec<Check>) {
             "before 6.5, start the kernel with secretmem.enable=1; or raise ulimit -l",
         ),
     });
-    checks.push(match probe::pagemap_scan() {
+    checks.push(match with_dac_read_search(probe::pagemap_scan).and_then(|tried| tried) {
         Ok(()) => Check::ok("pagemap-scan", "PAGEMAP_SCAN works"),
         Err(error) => Check::warn(
             "pagemap-scan",

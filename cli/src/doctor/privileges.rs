@@ -35,6 +35,7 @@ pub fn device_opens() -> bool {
 /// What other processes, and filters of system calls, allow us: `run` needs all of it.
 pub fn checks(checks: &mut Vec<Check>, container: &Container) {
     checks.push(capability(container));
+    checks.push(closed_programs());
     checks.push(tracing(container));
     checks.push(match probe::read_child() {
         Ok(()) => Check::ok("process-vm-readv", "a child's memory can be read"),
@@ -95,7 +96,7 @@ fn capability(container: &Container) -> Check {
         return Check::ok(ID, "effective");
     }
     if held.permitted {
-        return Check::ok(ID, "permitted; the keeper raises it for the fork event only");
+        return Check::ok(ID, "permitted; the keeper raises it for the processes of its run");
     }
     if !held.bounding {
         return Check::fail(ID, "taken away from every program here", container.remedy());
@@ -121,6 +122,20 @@ fn capability(container: &Container) -> Check {
         ID,
         "set on this binary, but not in force",
         "move the binary to a file system that is not mounted nosuid, then run setup again",
+    )
+}
+
+/// Programs that keep their own user from reading their memory (`PR_SET_DUMPABLE` 0).
+fn closed_programs() -> Check {
+    const ID: &str = "closed-programs";
+    if caps::sys_ptrace().permitted && caps::may_read_all() {
+        return Check::ok(ID, "can be protected (ssh-agent, gpg-agent)");
+    }
+    Check::warn(
+        ID,
+        "a program that closes its memory to its user (ssh-agent, gpg-agent) would be stopped: that \
+         takes CAP_DAC_READ_SEARCH",
+        format!("sudo {} setup (once more, if it was done by an older version)", me()),
     )
 }
 

@@ -1,8 +1,10 @@
 //! `casemate setup`: lets ordinary users run protected programs, and takes it back.
 //!
 //! Three things are needed: a group whose members may open `/dev/userfaultfd`, a rule that keeps
-//! it so, and CAP_SYS_PTRACE on this binary, permitted but not in force, for the fork event. What
-//! was there before is recorded before anything is changed, so that `--undo` restores exactly it.
+//! it so, and two capabilities on this binary, permitted but not in force: CAP_SYS_PTRACE for the
+//! fork event, and with CAP_DAC_READ_SEARCH for programs that have closed themselves to their own
+//! user. What was there before is recorded before anything is changed, so that `--undo` restores
+//! exactly it.
 
 pub mod args;
 pub mod binary;

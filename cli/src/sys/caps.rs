@@ -1,4 +1,4 @@
-//! CAP_SYS_PTRACE: held, and raised for one call only.
+//! The capabilities that `setup` grants: held, and raised for one call only.
 
 use std::io;
 
@@ -26,16 +26,30 @@ pub fn sys_ptrace() -> SysPtrace {
     }
 }
 
+/// Whether CAP_DAC_READ_SEARCH, or what includes it, may be put in force.
+pub fn may_read_all() -> bool {
+    const EITHER: CapabilitySet = CapabilitySet::DAC_READ_SEARCH.union(CapabilitySet::DAC_OVERRIDE);
+    capabilities(None).is_ok_and(|sets| sets.permitted.intersects(EITHER))
+}
+
 /// Runs `what` with CAP_SYS_PTRACE in force if it is permitted, and lowers it again.
 pub fn with_sys_ptrace<T>(what: impl FnOnce() -> T) -> io::Result<T> {
+    with(CapabilitySet::SYS_PTRACE, what)
+}
+
+/// Runs `what` with CAP_DAC_READ_SEARCH in force if it is permitted, and lowers it again. Of a
+/// process whose binary has capabilities, `/proc` shows some files to root alone.
+pub fn with_dac_read_search<T>(what: impl FnOnce() -> T) -> io::Result<T> {
+    with(CapabilitySet::DAC_READ_SEARCH, what)
+}
+
+fn with<T>(capability: CapabilitySet, what: impl FnOnce() -> T) -> io::Result<T> {
     let before = capabilities(None)?;
-    if before.effective.contains(CapabilitySet::SYS_PTRACE)
-        || !before.permitted.contains(CapabilitySet::SYS_PTRACE)
-    {
+    if before.effective.contains(capability) || !before.permitted.contains(capability) {
         return Ok(what());
     }
     let mut raised = before;
-    raised.effective |= CapabilitySet::SYS_PTRACE;
+    raised.effective |= capability;
     set_capabilities(None, raised)?;
     let result = what();
     set_capabilities(None, before)?;

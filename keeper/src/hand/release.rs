@@ -7,7 +7,6 @@ use super::tracee::{Look, Tracee};
 use crate::sys::procfs;
 use libc::user_regs_struct as Registers;
 use std::cell::{Cell, RefCell};
-use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::time::{Duration, Instant};
 
@@ -160,7 +159,7 @@ impl Drop for Transfer {
 /// Whether calls on the descriptor of a transfer wait until all bytes are transferred.
 fn waits_for_all(tid: i32, registers: &Registers) -> bool {
     let fd = registers.rdi as i32;
-    let is_stream = fs::metadata(format!("/proc/{tid}/fd/{fd}")).is_ok_and(|found| {
+    let is_stream = procfs::descriptor(tid, fd).is_ok_and(|found| {
         let kind = found.file_type();
         kind.is_fifo() || kind.is_socket() || kind.is_char_device()
     });

@@ -21,7 +21,16 @@ fn unless_ended<T>(pid: i32, what: &str, answer: io::Result<T>) -> Result<Option
         Ok(answer) => Ok(Some(answer)),
         Err(error) if procfs::says_ended(&error) => Ok(None),
         Err(error) => {
-            Err(Stop::Internal(format!("the {what} of process {pid} cannot be read: {error}")))
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "; if the program closes itself to its user (PR_SET_DUMPABLE), run `casemate \
+                     setup` again, or without --allow-unprotected"
+                }
+                _ => "",
+            };
+            Err(Stop::Internal(format!(
+                "the {what} of process {pid} cannot be read: {error}{hint}"
+            )))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `PAGEMAP_SCAN`: which pages of another process are present, and what they are.
 
+use super::procfs;
 use super::shortage::told;
 use casemate_core::PAGE_BYTES;
 use std::fs::File;
@@ -7,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 const PAGEMAP_SCAN: u64 = (3 << 30) | ((size_of::<ScanArg>() as u64) << 16) | (0x66 << 8) | 16;
 const IS_FILE: u64 = 1 << 2;
@@ -99,7 +101,7 @@ impl Pagemap {
     /// Opens it; needs the right to trace `pid`.
     pub fn open(pid: i32) -> io::Result<Self> {
         let path = format!("/proc/{pid}/pagemap");
-        told(&path, File::open(&path)).map(Pagemap)
+        told(&path, procfs::open(Path::new(&path))).map(Pagemap)
     }
 
     /// Opens this process's own.

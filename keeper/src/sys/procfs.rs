@@ -5,6 +5,7 @@ pub(crate) mod leaderless;
 mod mappings;
 mod share;
 
+use super::capabilities::open_closed;
 use super::shortage::told;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -23,21 +24,31 @@ pub use share::{AnonymousShare, shared_anonymous_pages};
 /// hide by its name.
 pub(crate) fn text(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
-    let bytes = told(path.display(), fs::File::open(path).and_then(|file| whole(&file)))?;
+    let bytes = told(path.display(), open(path).and_then(|file| whole(&file)))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A file of `/proc`, to be read.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    open_closed(|| File::open(path))
+}
+
+/// What a descriptor of a thread is open on.
+pub(crate) fn descriptor(tid: i32, fd: i32) -> io::Result<fs::Metadata> {
+    open_closed(|| fs::metadata(format!("/proc/{tid}/fd/{fd}")))
 }
 
 /// Where a link of `/proc` leads.
 pub(crate) fn link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     let path = path.as_ref();
-    told(path.display(), fs::read_link(path))
+    told(path.display(), open_closed(|| fs::read_link(path)))
 }
 
 /// The numbers that name what is in a folder of `/proc`: processes, threads, descriptors.
 pub(crate) fn numbers(path: impl AsRef<Path>) -> io::Result<Vec<i32>> {
     let path = path.as_ref();
     let mut found = Vec::new();
-    for entry in told(path.display(), fs::read_dir(path))? {
+    for entry in told(path.display(), open_closed(|| fs::read_dir(path)))? {
         let entry = told(path.display(), entry)?;
         found.extend(entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
@@ -75,7 +86,7 @@ pub fn executable(pid: i32) -> io::Result<PathBuf> {
 pub fn is_zero_device(tid: i32, fd: i32) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     const ZERO: u64 = 1 << 8 | 5;
-    fs::metadata(format!("/proc/{tid}/fd/{fd}"))
+    descriptor(tid, fd)
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
 }
 
@@ -151,7 +162,7 @@ pub(super) struct KeptOpen(File);
 
 impl KeptOpen {
     pub fn open(path: &str) -> io::Result<Self> {
-        File::open(path).map(KeptOpen)
+        open(Path::new(path)).map(KeptOpen)
     }
 
     /// What `of` makes of its text, of which 1 KiB is read; none when there is none any more.

@@ -37,9 +37,10 @@ const TIMES_UNSETTLED: u32 = 3;
 /// The longest time that a process is stopped while its pages beyond the limit are evicted.
 /// Afterwards it runs, but its faults wait until there is room.
 const SURPLUS_PATIENCE: Duration = Duration::from_millis(100);
-/// Pages that the other threads of a process may use without room for them, while an `execve` of
-/// the process keeps it from being stopped.
-const MOST_IN_EXECVE: u64 = 64;
+/// Pages that a process may take without room for them while it cannot get its agent for a reason
+/// that may pass: its other threads, while an `execve` keeps it from being stopped; a debugger has
+/// it.
+const MOST_WHILE_REFUSED: u64 = 64;
 /// A process with fewer pages is not armed: it may be about to exec.
 pub(super) const MIN_PAGES: u64 = 16;
 

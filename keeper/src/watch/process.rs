@@ -69,8 +69,8 @@ pub(super) struct Process {
     pub is_tried_for_aim: bool,
     /// Times that its threads did not all stop.
     pub unsettled: u32,
-    /// Its anonymous pages when it first could not be stopped for an `execve` of its own.
-    pub executing: Option<u64>,
+    /// Its anonymous pages when an agent was first refused it.
+    pub refused_at_pages: Option<u64>,
 }
 
 /// Whether a process without a space may wait to be recognised, as a forked child does: then its
@@ -132,7 +132,7 @@ impl Process {
             tried: None,
             is_tried_for_aim: false,
             unsettled: 0,
-            executing: None,
+            refused_at_pages: None,
         })
     }
 
@@ -155,7 +155,7 @@ impl Process {
         self.tried = None;
         self.is_tried_for_aim = false;
         self.unsettled = 0;
-        self.executing = None;
+        self.refused_at_pages = None;
     }
 
     /// Whether it had no memory at the last measurement.

@@ -275,6 +275,7 @@ const TRIED: &[(&str, &[&str])] = &[
             "stop-continue",
             "drop-privileges",
             "undumpable",
+            "undumpable-early",
             "close-all",
         ],
     ),

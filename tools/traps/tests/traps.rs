@@ -46,6 +46,7 @@ const BEFORE_ARMING: &[&str] = &[
     "takes-all-places",
     "threads-end-while-armed",
     "transfers-whole",
+    "undumpable-early",
     "unlocked-then-locked",
     "user-dispatch",
     "user-dispatch-inclusive",
@@ -132,6 +133,7 @@ const REFUSED: &[(&str, &str)] = &[
         "pid-namespace",
         "an agent is known by its number in the keeper's namespace, and becomes a child of the other's init",
     ),
+    ("traced-while-growing", "an agent is made by a tracer, and a thread can have one only"),
     ("takes-all-places", "calls of agents pass unannounced from certain addresses only"),
 ];
 
@@ -311,6 +313,7 @@ traps! {
     guard_pages
     guards_forked
     guards_read_ahead
+    grows_in_steps
     halves
     hints
     huge_pages
@@ -446,9 +449,11 @@ traps! {
     threads_end_beside_forks
     threads_end_while_armed
     time_left
+    traced_while_growing
     transfers_whole
     two_fork_flags
     undumpable
+    undumpable_early
     uring_buffers
     uring_dontneed
     uring_fixed

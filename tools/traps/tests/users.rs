@@ -2,8 +2,11 @@
 
 mod common;
 
+use common::run::ALLOWANCE;
+use common::sampler::Sampler;
 use common::{Run, Scratch, casemate, root, skip, traps};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -92,6 +95,76 @@ fn an_ordinary_user_runs_protected_programs_after_setup() {
         assert!(statistics.number("pages_in") > 0, "{name}: vacuous: {}", statistics.0);
     }
     the_user_and_root_may_change_a_run(&casemate, &traps, &group, scratch.path());
+    programs_that_close_themselves_to_their_user_are_protected(
+        &casemate,
+        &traps,
+        &group,
+        scratch.path(),
+    );
+}
+
+/// Such programs (ssh-agent, gpg-agent) show their user nothing of their memory, and the keeper is
+/// that user's.
+fn programs_that_close_themselves_to_their_user_are_protected(
+    casemate: &Path,
+    traps: &Path,
+    group: &str,
+    folder: &Path,
+) {
+    let run = |name: &str, clear_mib: u64, mib: &str| {
+        let json = folder.join(format!("{name}-{clear_mib}.json"));
+        let mut words = as_nobody(Some(group));
+        words.extend([casemate.into(), "run".into(), format!("--clear={clear_mib}M").into()]);
+        words.push(format!("--json={}", json.display()).into());
+        words.extend(["--".into(), traps.into(), name.into(), "--mib".into(), mib.into()]);
+        let run = Run::plain(words).directory(folder).without_ballast().start();
+        let sampler = Sampler::start(run.pid, casemate);
+        let done = run.finish();
+        (done, sampler.finish(), json)
+    };
+    for (name, clear_mib, mib) in
+        [("undumpable", 8, "48"), ("undumpable-early", 8, "48"), ("undumpable-early", 40, "160")]
+    {
+        let (done, seen, json) = run(name, clear_mib, mib);
+        done.good(name);
+        let statistics = common::Json::read(&json);
+        assert!(statistics.number("pages_in") > 0, "{name}: vacuous: {}", statistics.0);
+        let most = (clear_mib << 20) + ALLOWANCE;
+        assert!(seen.most_own_bytes <= most, "{name} under {clear_mib} MiB: {seen:?}");
+    }
+    // What an older `setup` granted does not do; nor may the program go on unprotected.
+    let with = file_capabilities(casemate, None).expect("setup granted some");
+    let mut older = with.clone();
+    older[4] = 0;
+    file_capabilities(casemate, Some(&older));
+    for clear_mib in [8, 40] {
+        let (done, seen, _) = run("undumpable-early", clear_mib, "160");
+        assert!([122, 123].contains(&done.code), "{}: {}", done.code, done.stderr);
+        assert!(seen.most_own_bytes <= (clear_mib + 16) << 20, "{}: {seen:?}", done.stderr);
+    }
+    file_capabilities(casemate, Some(&with));
+}
+
+/// A binary's file capabilities, as they are or as they are made to be.
+fn file_capabilities(binary: &Path, made: Option<&[u8]>) -> Option<Vec<u8>> {
+    let path = CString::new(binary.as_os_str().as_bytes()).expect("a path");
+    let name = c"security.capability";
+    let mut bytes = vec![0_u8; 64];
+    // SAFETY: both strings end with a zero, and the sizes are those of the buffers.
+    let length = unsafe {
+        match made {
+            Some(made) => {
+                let (value, size) = (made.as_ptr().cast(), made.len());
+                libc::setxattr(path.as_ptr(), name.as_ptr(), value, size, 0)
+            }
+            None => {
+                let (value, size) = (bytes.as_mut_ptr().cast(), bytes.len());
+                libc::getxattr(path.as_ptr(), name.as_ptr(), value, size) as i32
+            }
+        }
+    };
+    bytes.truncate(usize::try_from(length).ok()?);
+    Some(bytes)
 }
 
 /// `casemate set` by the run's user, and by root.

@@ -8,6 +8,7 @@ use crate::hand::{Announcements, Hand, InjectError, StagingKind};
 use crate::handlers::Handlers;
 use crate::pager::space::{Mapped, Space, SpaceState};
 use crate::pager::{Pager, Stop};
+use crate::sys::capabilities;
 use crate::sys::process;
 use crate::sys::procfs;
 use crate::sys::seccomp::Listener;
@@ -66,7 +67,7 @@ impl Arming {
         add(&pager.counts.processes_armed, 1);
         let Some(process) = family.processes.get_mut(&pid) else { return Ok(()) };
         process.space = Some(space.id);
-        process.executing = None;
+        process.refused_at_pages = None;
         family.armed.begin(procfs::living_thread(pid).unwrap_or(pid));
         process.survey(pager, &space, SURPLUS_PATIENCE)?;
         if !is_forked {
@@ -86,7 +87,7 @@ impl Arming {
         mut hand: Hand,
         is_announced: bool,
     ) -> Result<Option<Arc<Space>>, Stop> {
-        let enabled = process::with_ptrace_capability(|| Userfault::enable(uffd, feature::PROGRAM));
+        let enabled = capabilities::with_ptrace(|| Userfault::enable(uffd, feature::PROGRAM));
         let uffd = match enabled {
             Ok(uffd) => uffd,
             Err(error) => {

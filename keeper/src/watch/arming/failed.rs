@@ -1,11 +1,12 @@
 //! What becomes of a process that got no agent.
 
-use super::{Arming, FEW_TRIES, MOST_IN_EXECVE, TRIES};
+use super::{Arming, FEW_TRIES, MOST_WHILE_REFUSED, TRIES};
 use crate::hand::InjectError;
 use crate::outcome::Ending;
 use crate::pager::Pager;
 use crate::sys::{process, procfs};
 use crate::watch::family::Family;
+use crate::watch::process::Process;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -28,40 +29,45 @@ impl Arming {
         }
         let Some(failed) = family.processes.get_mut(&pid) else { return };
         failed.tried = Some(Instant::now());
-        if !matches!(error, InjectError::Executing) {
-            failed.executing = None;
-        }
-        let final_error = match error {
-            InjectError::Executing => {
-                let now = failed.resident.anon_pages;
-                let before = *failed.executing.get_or_insert(now);
-                now > before + MOST_IN_EXECVE && pager.budget.used() > pager.budget.limit()
+        match error {
+            InjectError::Gone | InjectError::Cancelled => {
+                failed.refused_at_pages = None;
+                return;
             }
-            InjectError::Gone | InjectError::Cancelled => return,
             // The tracer is a thread of the keeper, which will detach or see the process end.
             InjectError::Traced { tracer } if process::is_own_thread(*tracer) => return,
             InjectError::Unsettled => {
                 failed.unsettled += 1;
                 return;
             }
-            InjectError::Not64Bit
-            | InjectError::NoSyscallInstruction
-            | InjectError::Strict
-            | InjectError::OwnEvents
-            | InjectError::Deadline
-            | InjectError::Dispatched(_)
-            | InjectError::PidNamespace => true,
-            // The limit on files, to which an agent's mailbox counts, does not change.
-            InjectError::Keeper(why) if why.raw_os_error() == Some(libc::EFBIG) => true,
-            InjectError::Filtered { .. } | InjectError::Limited { .. } | InjectError::NoPlace => {
-                failed.tries += 1;
-                failed.tries > FEW_TRIES
-            }
-            _ => {
-                failed.tries += 1;
-                failed.tries > TRIES
-            }
-        };
+            _ => {}
+        }
+        let final_error = failed.outgrows(pager)
+            || match error {
+                // It ends by itself, and the process takes no more meanwhile.
+                InjectError::Executing => false,
+                InjectError::Not64Bit
+                | InjectError::NoSyscallInstruction
+                | InjectError::Strict
+                | InjectError::OwnEvents
+                | InjectError::Deadline
+                | InjectError::Dispatched(_)
+                | InjectError::PidNamespace => true,
+                // The limit on files, to which an agent's mailbox counts, does not change.
+                InjectError::Keeper(why) if why.raw_os_error() == Some(libc::EFBIG) => true,
+                // It has closed itself to its user, and this keeper may not look into it.
+                InjectError::Keeper(why) if why.raw_os_error() == Some(libc::EACCES) => true,
+                InjectError::Filtered { .. }
+                | InjectError::Limited { .. }
+                | InjectError::NoPlace => {
+                    failed.tries += 1;
+                    failed.tries > FEW_TRIES
+                }
+                _ => {
+                    failed.tries += 1;
+                    failed.tries > TRIES
+                }
+            };
         // A forked child's inherited memory is under the pager, but memory that it maps is not, and
         // none of its pages can be evicted.
         if final_error {
@@ -95,5 +101,15 @@ impl Arming {
             // Before it is let go: it may outrun those that are to end the run.
             process::signal(pid, libc::SIGKILL);
         }
+    }
+}
+
+impl Process {
+    /// Whether it has grown, since an agent was first refused it, by more than it may have without
+    /// room. A refusal that passes is waited for only as long as it does not.
+    fn outgrows(&mut self, pager: &Pager) -> bool {
+        let now = self.resident.anon_pages;
+        let before = *self.refused_at_pages.get_or_insert(now);
+        now > before + MOST_WHILE_REFUSED && pager.budget.used() > pager.budget.limit()
     }
 }

@@ -1,6 +1,7 @@
 //! Programs whose memory grows by ways that a pager hears little of. They check their contents
 //! here; how much of it lies in RAM meanwhile is judged from outside (`tests/clear_bound.rs`).
 
+use super::exec::again;
 use crate::support::children::{Child, describe, wait_all};
 use crate::support::sys::{self, ANON, RW, check};
 use crate::support::{Ballast, Options, PAGE, Region, Trouble, Verdict, in_child};
@@ -363,6 +364,37 @@ pub fn attached_while_growing(options: &Options) -> Verdict {
             }
             request(libc::PTRACE_DETACH);
         }
-        std::thread::sleep(std::time::Duration::from_micros(500));
+        std::thread::sleep(Duration::from_micros(500));
+    }
+}
+
+/// Grows by a little every two milliseconds.
+pub fn grows_in_steps(options: &Options) -> Verdict {
+    const STEPS: usize = 256;
+    let step = |number: usize| {
+        let part = Region::map(options.pages() / STEPS, options.seed + number as u64)?;
+        part.fill(1);
+        std::thread::sleep(Duration::from_millis(2));
+        Ok(part)
+    };
+    let parts: Vec<Region> = (0..STEPS).map(step).collect::<Result<_, Trouble>>()?;
+    parts.iter().try_for_each(|part| part.check(1))
+}
+
+/// A child does that, while this process has it as a debugger has from its first instruction on.
+pub fn traced_while_growing(options: &Options) -> Verdict {
+    let child = in_child(|| {
+        // SAFETY: the request takes no memory.
+        check("PTRACE_TRACEME", unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) })?;
+        again(options, "grows-in-steps", 0, true)
+    })?;
+    loop {
+        let status = child.status()?;
+        if !libc::WIFSTOPPED(status) {
+            return describe("child", child.pid, status);
+        }
+        let signal = Some(libc::WSTOPSIG(status)).filter(|&signal| signal != libc::SIGTRAP);
+        // SAFETY: as above.
+        unsafe { libc::ptrace(libc::PTRACE_CONT, child.pid, 0, signal.unwrap_or(0)) };
     }
 }

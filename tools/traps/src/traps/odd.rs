@@ -162,6 +162,25 @@ pub fn undumpable(options: &Options) -> Verdict {
     rounds(&region, &mut ballast, 0)
 }
 
+/// The same from its first moment on, before any of its memory could be protected; so are its
+/// children, which grow.
+pub fn undumpable_early(options: &Options) -> Verdict {
+    // SAFETY: changes an attribute of this process only.
+    check("PR_SET_DUMPABLE", unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) })?;
+    let (region, mut ballast) = prepare(options)?;
+    rounds(&region, &mut ballast, 0)?;
+    let child = |n| {
+        let (pages, seed) = (options.pages() / 6, options.seed + n);
+        in_child(move || {
+            let own = Region::map(pages, seed)?;
+            own.fill(1);
+            region.check(3)?;
+            own.check(1)
+        })
+    };
+    wait_all((1..4).map(child).collect::<Result<_, _>>()?)
+}
+
 /// All signals are blocked, in every thread.
 pub fn blocked_signals(options: &Options) -> Verdict {
     // SAFETY: plain data, filled by the calls.
