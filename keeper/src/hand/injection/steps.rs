@@ -143,8 +143,11 @@ impl Injection {
     }
 
     fn returned(&mut self, call: Call, result: i64) -> Result<(), InjectError> {
-        let interrupted = (-516..=-512).contains(&result) || result == -i64::from(libc::EINTR);
-        if interrupted && matches!(call, Call::Clone | Call::Reap) {
+        // A stop interrupts a call that waits, as each does that is announced: it has done nothing.
+        // (As root the thread's filters are set aside, and none is.)
+        let restarts = (-516..=-512).contains(&result);
+        let interrupted = result == -i64::from(libc::EINTR);
+        if restarts || interrupted && matches!(call, Call::Clone | Call::Reap) {
             return self.call(call);
         }
         match call {
