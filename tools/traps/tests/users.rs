@@ -80,7 +80,23 @@ fn an_ordinary_user_runs_protected_programs_after_setup() {
     let _setup = Setup::new(&casemate);
     let group = group_id().expect("setup makes the group casemate");
     // System calls on missing pages, fork, threads, exec: what needs the privileged descriptor.
-    for name in ["fork", "pipes", "vectored", "posix-spawn", "interleaved", "vm-readv"] {
+    // And what meets a keeper that may not set seccomp filters aside, nor raise limits.
+    for name in [
+        "fork",
+        "pipes",
+        "vectored",
+        "posix-spawn",
+        "interleaved",
+        "vm-readv",
+        "stopped-young",
+        "leader-exits",
+        "exec-from-thread",
+        "vfork-grows",
+        "shared-vm-grows",
+        "children-grow-together",
+        "signals-in-calls",
+        "mprotect-none",
+    ] {
         let json = scratch.join(&format!("{name}.json"));
         let mut words = as_nobody(Some(&group));
         words.extend([casemate.clone().into(), "run".into(), "--clear=8M".into()]);
@@ -93,6 +109,7 @@ fn an_ordinary_user_runs_protected_programs_after_setup() {
         assert!(String::from_utf8_lossy(&done.stdout).ends_with(&format!("ok {name}\n")));
         let statistics = common::Json::read(&json);
         assert!(statistics.number("pages_in") > 0, "{name}: vacuous: {}", statistics.0);
+        assert_eq!(statistics.number("processes_unannounced"), 0, "{name}: {}", statistics.0);
     }
     the_user_and_root_may_change_a_run(&casemate, &traps, &group, scratch.path());
     programs_that_close_themselves_to_their_user_are_protected(

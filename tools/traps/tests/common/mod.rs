@@ -13,7 +13,9 @@ pub mod tally;
 
 pub use run::{Done, Run};
 
+use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -58,6 +60,17 @@ fn find() -> PathBuf {
     release
 }
 
+/// Words that run the rest as the user of whom `CASEMATE_AS_USER` gives the number, under the eyes
+/// of root; none without it. (For that user `casemate setup` must have been done, with the binary
+/// that `CASEMATE_BIN` names.)
+pub fn as_user() -> Vec<OsString> {
+    let Some(user) = std::env::var_os("CASEMATE_AS_USER") else { return Vec::new() };
+    let user = user.to_str().expect("a number");
+    ["setpriv", &format!("--reuid={user}"), &format!("--regid={user}"), "--init-groups", "--"]
+        .map(OsString::from)
+        .to_vec()
+}
+
 /// A directory of its own that goes away at the end.
 pub struct Scratch(PathBuf);
 
@@ -73,6 +86,10 @@ impl Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("{name}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a scratch directory");
+        if std::env::var_os("CASEMATE_AS_USER").is_some() {
+            let open = std::fs::Permissions::from_mode(0o777);
+            std::fs::set_permissions(&path, open).expect("the directory is ours");
+        }
         Scratch(path)
     }
 

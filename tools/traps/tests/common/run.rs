@@ -87,7 +87,8 @@ impl Run {
     pub fn protected(&self, flags: &[&str], scratch: &Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let json = scratch.join(format!("stats-{}.json", NEXT.fetch_add(1, Ordering::Relaxed)));
-        let mut words: Vec<OsString> = vec![casemate().into(), "run".into()];
+        let mut words = super::as_user();
+        words.extend([casemate().into(), "run".into()]);
         words.extend(flags.iter().map(OsString::from));
         let mut option = OsString::from("--json=");
         option.push(&json);
