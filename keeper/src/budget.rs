@@ -2,7 +2,7 @@
 
 mod sizes;
 
-use crate::config::{Bound, ClearSize, PAGE_BYTES};
+use crate::config::{Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, PAGE_BYTES};
 use crate::sys::mutex::Mutex;
 use sizes::AtomicSize;
 pub use sizes::Kept;
@@ -163,6 +163,12 @@ impl Budget {
     /// Pages that may still come in.
     pub fn free(&self) -> u64 {
         self.limit().saturating_sub(self.used())
+    }
+
+    /// Whether a fault for which there is no room may be served all the same: pages are above the
+    /// limit, and by no more than half of what the bound allows.
+    pub fn has_slack(&self) -> bool {
+        self.used() < self.limit() + CLEAR_ALLOWANCE_BYTES / 2 / PAGE_BYTES as u64
     }
 
     /// Below this many free pages, pages are evicted until `high` are free.

@@ -37,7 +37,15 @@ event_counts! {
     protected_pages_peak, unprotected_pages_peak, metadata_bytes_peak, handler_migrations,
     starvations, standstills, look_late_us_peak, uncounted_moves, unannounced_changes, calls_announced, processes_unannounced,
     misses, fault_ns, reconciled_pages, listeners_refused, userfaults_refused, grown_without_agent, unprotectable_pages_peak,
-    excess_uncounted_pages_peak, excess_moving_pages_peak, forked_unshared_pages,
+    excess_uncounted_pages_peak, excess_moving_pages_peak, forked_unshared_pages, filled_without_room,
+}
+
+impl EventCounts {
+    /// Pages that have left the Clear.
+    pub fn left(&self) -> u64 {
+        let ways = [&self.pages_out, &self.zero_evictions, &self.clean_evictions];
+        ways.into_iter().map(|count| count.load(Relaxed)).sum()
+    }
 }
 
 /// Adds to a count.

@@ -9,7 +9,7 @@ mod witness;
 use crate::config::Config;
 use crate::keeper;
 use crate::outcome::{Ending, Outcome, Statistics};
-use crate::sys::own_limits::in_words;
+use crate::sys::own_limits::{self, in_words};
 use crate::sys::process::{self, ChildEnd};
 use crate::sys::procfs;
 use crate::sys::sched;
@@ -20,7 +20,8 @@ use stall::Stall;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use std::sync::Once;
+use std::time::{Duration, Instant};
 
 /// The keeper's process name, by which a nested run recognises it.
 pub(crate) const KEEPER_NAME: &std::ffi::CStr = c"casemate-keeper";
@@ -91,7 +92,7 @@ fn try_run(config: &Config) -> io::Result<Outcome> {
     let reported = report.outcome();
     // A keeper that says how the run ended, and then exits, has killed all that was its own before.
     if reported.is_none() || end != ChildEnd::Exited(0) {
-        kill_descendants(&elders);
+        kill_descendants(&elders, None);
     }
     let outcome = match stall.sentence() {
         Some(what) => failed(what, told.started),
@@ -266,15 +267,23 @@ fn early(end: ChildEnd) -> String {
 
 /// Kills all descendants of this process except `but` and theirs, and waits until none is left.
 /// This process is a subreaper, so descendants stay its descendants however they fork; what a
-/// process of `but` left behind when it ended counts as the run's, too.
-pub(crate) fn kill_descendants(but: &[i32]) {
+/// process of `but` left behind when it ended counts as the run's, too. While the list of them
+/// cannot be read, some may live: that is tried for `patience`, or for ever.
+pub(crate) fn kill_descendants(but: &[i32], patience: Option<Duration>) {
+    let mut unreadable: Option<Instant> = None;
     loop {
         while process::reap(0).is_some() {}
         let Some(first) = kill_once(but) else {
-            // While the list cannot be read, some may live.
-            if procfs::living_branches().is_ok_and(|left| left.iter().all(|pid| but.contains(pid)))
-            {
-                return;
+            match procfs::living_branches() {
+                Ok(left) if left.iter().all(|pid| but.contains(pid)) => return,
+                Ok(_) => unreadable = None,
+                Err(_) => {
+                    let since = *unreadable.get_or_insert_with(Instant::now);
+                    if patience.is_some_and(|patience| since.elapsed() > patience) {
+                        return;
+                    }
+                    make_room_for_a_descriptor();
+                }
             }
             std::thread::sleep(Duration::from_millis(1));
             continue;
@@ -287,6 +296,18 @@ pub(crate) fn kill_descendants(but: &[i32]) {
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
+}
+
+/// A process of this user can have lowered this one's limit (`prlimit`) below the numbers of all
+/// descriptors that it has: then none can be opened, however many are closed, but in the place of
+/// one with a lower number. Standard input is not needed any more.
+fn make_room_for_a_descriptor() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = own_limits::Limits::raise();
+        // SAFETY: nothing reads from it once the run ends, and no value owns it.
+        unsafe { libc::close(libc::STDIN_FILENO) };
+    });
 }
 
 /// Kills all descendants of this process except `but` and theirs, once. Returns one of the killed,

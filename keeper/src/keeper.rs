@@ -28,7 +28,11 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long the keeper tries to find the processes that it is to kill. What it leaves the front
+/// process kills when the keeper has ended.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the keeper in a forked child; never returns.
 pub(crate) fn main(
@@ -45,7 +49,7 @@ pub(crate) fn main(
         .map_err(internal("preparing for an error of its own"))
         .and_then(|()| start(config, &front, pid_out, signals));
     // Before the outcome: a reader of held output may keep that waiting.
-    front::kill_descendants(&[]);
+    front::kill_descendants(&[], Some(KILL_PATIENCE));
     let outcome = match run {
         Ok(run) => run.outcome(&front, started),
         Err(ending) => Outcome { ending, started: false, statistics: Statistics::default() },

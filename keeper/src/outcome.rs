@@ -199,6 +199,8 @@ pub struct Statistics {
     pub listeners_refused: u64,
     /// Calls that gave a process more memory although it could not be given an agent first.
     pub grown_without_agent: u64,
+    /// Faults that were served though there was no room: none was to be had, or not in time.
+    pub filled_without_room: u64,
     /// Pages in RAM that the keeper did not know of, found by comparing its records with the
     /// kernel's page table.
     pub reconciled_pages: u64,

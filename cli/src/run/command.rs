@@ -130,7 +130,7 @@ pub fn unprotectable(path: &Path) -> Option<String> {
         return Some(format!(
             "cannot protect {shown}: {how}, and a program that gains privileges is out of the \
              keeper's reach (run it without casemate, or give --allow-unprotected: it then runs \
-             without those privileges and without protection)"
+             with those privileges and without protection)"
         ));
     }
     let why = elf::refusal(path)?;

@@ -66,6 +66,7 @@ impl Run {
             userfaults_refused: c.userfaults_refused.load(Relaxed),
             listeners_refused: c.listeners_refused.load(Relaxed),
             grown_without_agent: c.grown_without_agent.load(Relaxed),
+            filled_without_room: c.filled_without_room.load(Relaxed),
             reconciled_pages: c.reconciled_pages.load(Relaxed),
             grace_hits: c.grace_hits.load(Relaxed),
             readahead_pages: c.readahead_pages.load(Relaxed),

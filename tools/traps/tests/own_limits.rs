@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Json, Run, Scratch, casemate, traps};
+use common::keeper::steady_oracle;
+use common::{Json, Run, Scratch, casemate, root, skip, traps};
+use std::time::{Duration, Instant};
 
 /// A shell that sets a limit and runs `words` under the pager.
 fn limited(limit: &str, words: &str, scratch: &Scratch) -> common::Done {
@@ -119,4 +121,43 @@ fn a_program_that_cannot_be_heard_has_not_ended_by_itself() {
         }
     }
     assert!(named > 0, "no limit was too low");
+}
+
+/// A process of the same user, also one of the run, may lower the limits of the keeper and of the
+/// front process: then they can open nothing, and do not know what lives.
+#[test]
+fn a_part_of_ours_that_can_open_nothing_ends_the_run() {
+    const SOON: Duration = Duration::from_secs(20);
+    if !root() {
+        return skip("own limits", "only root may find the keeper");
+    }
+    let scratch = Scratch::new("lowered");
+    for of_keeper in [true, false] {
+        let program = steady_oracle(2_000_000_000, 5, &[], &scratch);
+        let mut run = program.seconds(120).start();
+        run.hostile = true;
+        let keeper = run.busy_keeper(20);
+        let (family, programs) = (run.family(), run.programs());
+        let limited = if of_keeper { keeper } else { run.pid };
+        let few = libc::rlimit64 { rlim_cur: 10, rlim_max: 10 };
+        // SAFETY: one live block is read.
+        let r = unsafe {
+            libc::prlimit64(limited, libc::RLIMIT_NOFILE, &raw const few, std::ptr::null_mut())
+        };
+        assert_eq!(r, 0, "{}", std::io::Error::last_os_error());
+        if !of_keeper {
+            // The front process opens something only when there is something to do.
+            for pid in programs {
+                // SAFETY: signals a process of ours.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+            }
+        }
+        let began = Instant::now();
+        let done = run.finish();
+        let took = began.elapsed();
+        assert!(took < SOON, "it took {took:?} to end");
+        let expected = if of_keeper { 122 } else { 128 + libc::SIGKILL };
+        assert_eq!(done.code, expected, "{}", done.stderr);
+        common::keeper::assert_all_die(&family, "a limit that was lowered");
+    }
 }

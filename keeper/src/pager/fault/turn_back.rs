@@ -123,7 +123,7 @@ impl Fault<'_> {
             attempt.wants = pages;
             return Err(TurnBack::Room);
         }
-        state.faults.waits_since = None;
+        state.faults.waits = None;
         Ok(())
     }
 }
@@ -139,15 +139,15 @@ pub(super) fn unless_event<T>(answer: Result<T, Refusal>) -> Result<Result<T, Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pager::space::WaitsForRoom;
     use crate::pager::tests::pager_and_space;
-    use crate::sys::clock::Instant;
     use std::cell::Cell;
 
     #[test]
     fn a_fault_is_turned_back_for_room_once() {
         let (pager, space) = pager_and_space();
         let mut state = SpaceState::default();
-        state.faults.waits_since = Some(Instant::now());
+        state.faults.waits = Some(WaitsForRoom::begin(0));
         let served = |state: &mut SpaceState| {
             let attempts = Cell::new(0);
             let served = pager.fault().serve(&space, state, Some(7), |state, attempt| {
@@ -159,7 +159,7 @@ mod tests {
             attempts.get()
         };
         assert_eq!(served(&mut state), 1, "there is room");
-        assert!(state.faults.waits_since.is_none(), "the next wait begins anew");
+        assert!(state.faults.waits.is_none(), "the next wait begins anew");
         // No space can give any: the fault is served all the same.
         pager.budget.track(pager.budget.free() - 2);
         assert_eq!(served(&mut state), 2);

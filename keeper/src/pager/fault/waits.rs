@@ -1,7 +1,8 @@
 //! Faults that wait: for the agent of a forked child, or for room.
 
 use super::Fault;
-use crate::pager::space::{AgentAsked, Space, SpaceState};
+use crate::event_counts::add;
+use crate::pager::space::{AgentAsked, Space, SpaceState, WaitsForRoom};
 use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
@@ -10,8 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long faults wait for room, where others hold all of it.
+/// How long faults wait for room, where others hold all of it, while no page of theirs leaves.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long they wait for pages that do leave and are taken by others.
+const MOST_PATIENCE: Duration = Duration::from_secs(20);
 /// The same in a system call of a process that has no agent: it cannot get one before it is out of
 /// the call.
 const PATIENCE_IN_CALL: Duration = Duration::from_millis(2);
@@ -80,7 +83,7 @@ impl Fault<'_> {
         tid: i32,
     ) -> bool {
         if self.budget.free() > 0 {
-            state.faults.waits_since = None;
+            state.faults.waits = None;
             return false;
         }
         // It is the agent's own fault, or the agent works, or a thread of ours reads the program's
@@ -98,9 +101,23 @@ impl Fault<'_> {
         if !waits_for_call && !self.spaces.all().iter().any(may_give) {
             return false;
         }
-        let waited = state.faults.waits_since.get_or_insert_with(Instant::now).elapsed();
         let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::In { .. });
-        waited < PATIENCE && (state.has_agent() || waited < PATIENCE_IN_CALL || !is_in_call())
+        let left = self.counts.left();
+        let waits = state.faults.waits.get_or_insert_with(|| WaitsForRoom::begin(left));
+        let (waited, standstill) = (waits.since.elapsed(), waits.without_any(left));
+        let is_hurried = !state.has_agent() && waited >= PATIENCE_IN_CALL && is_in_call();
+        let patience = if is_hurried { PATIENCE_IN_CALL } else { PATIENCE };
+        let goes_on = standstill >= patience
+            || waited >= patience && self.budget.has_slack()
+            || waited >= MOST_PATIENCE;
+        if goes_on {
+            add(&self.counts.filled_without_room, 1);
+        }
+        if waited >= MOST_PATIENCE {
+            // The next begins anew: the first page that one gets may be all that it needs.
+            state.faults.waits = None;
+        }
+        !goes_on
     }
 }
 
@@ -110,4 +127,62 @@ fn may_be_stopped(tid: i32) -> bool {
     procfs::current_call(tid) == CurrentCall::Outside
         && !process::is_own_thread(tid)
         && procfs::tracer(tid).is_none_or(process::is_own_thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{CLEAR_ALLOWANCE_BYTES, PAGE_BYTES};
+    use crate::pager::tests::pager_and_space;
+    use crate::sys::uffd::Userfault;
+    use casemate_pages::SpaceId;
+
+    const SLACK: u64 = CLEAR_ALLOWANCE_BYTES / 2 / PAGE_BYTES as u64;
+
+    /// Whether a fault waits that has waited for so long, the last time after which no page left;
+    /// `above` pages more than the limit are in use. And whether the next begins its wait anew.
+    fn waits(waited: Duration, standstill: Duration, above: u64) -> (bool, bool) {
+        let (pager, space) = pager_and_space();
+        let file = std::fs::File::open("/dev/null").expect("there is one");
+        let uffd = Userfault::unusable(file.into());
+        // It may get an agent, and give room then.
+        pager.add_space(&Space::new(SpaceId(2), uffd, SpaceState::default()));
+        pager.budget.track(pager.budget.limit() + above);
+        let ago = |time| Instant::now().checked_sub(time).expect("the machine runs for longer");
+        let mut state = SpaceState::default();
+        let (since, left) = (ago(waited), (pager.counts.left(), ago(standstill)));
+        state.faults.waits = Some(WaitsForRoom { since, left });
+        // There is no thread of that number.
+        let waits = pager.fault().waits_for_room(&space, &mut state, 0);
+        assert_eq!(pager.counts.filled_without_room.load(Relaxed), u64::from(!waits));
+        (waits, state.faults.waits.is_none())
+    }
+
+    #[test]
+    fn who_waits_while_pages_leave_goes_on_only_within_what_the_bound_allows() {
+        let (soon, late) = (PATIENCE / 2, PATIENCE * 2);
+        assert_eq!(waits(soon, Duration::ZERO, 0), (true, false));
+        assert_eq!(waits(late, Duration::ZERO, SLACK - 1), (false, false));
+        assert_eq!(waits(late, Duration::ZERO, SLACK), (true, false));
+        assert_eq!(waits(late, soon, SLACK), (true, false));
+    }
+
+    #[test]
+    fn where_no_page_leaves_a_fault_is_served_without_room() {
+        assert_eq!(waits(PATIENCE * 2, PATIENCE * 2, 10 * SLACK), (false, false));
+    }
+
+    #[test]
+    fn none_waits_for_ever_and_the_next_waits_as_long() {
+        assert_eq!(waits(MOST_PATIENCE - PATIENCE, Duration::ZERO, SLACK), (true, false));
+        assert_eq!(waits(MOST_PATIENCE, Duration::ZERO, SLACK), (false, true));
+    }
+
+    #[test]
+    fn a_page_that_leaves_begins_the_patience_with_a_standstill_anew() {
+        let mut waits = WaitsForRoom::begin(7);
+        waits.left.1 = waits.left.1.checked_sub(PATIENCE).expect("the machine runs for longer");
+        assert!(waits.without_any(7) >= PATIENCE);
+        assert!(waits.without_any(8) < PATIENCE);
+    }
 }

@@ -4,6 +4,7 @@ use super::Vpn;
 use crate::readahead::Readahead;
 use crate::sys::clock::Instant;
 use crate::sys::uffd::Message;
+use std::time::Duration;
 
 /// Faults of a forked child that wait for its agent.
 #[derive(Debug, Clone, Copy)]
@@ -14,13 +15,39 @@ pub struct AgentAsked {
     pub fault: (u64, Option<Instant>),
 }
 
+/// A wait for room.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitsForRoom {
+    /// Its beginning.
+    pub since: Instant,
+    /// How many pages of the run had left when that was last looked at, and when it was another
+    /// number for the last time.
+    pub left: (u64, Instant),
+}
+
+impl WaitsForRoom {
+    /// One that begins, after so many pages have left.
+    pub fn begin(left: u64) -> Self {
+        let now = Instant::now();
+        WaitsForRoom { since: now, left: (left, now) }
+    }
+
+    /// How long none has left, if so many have by now.
+    pub fn without_any(&mut self, left: u64) -> Duration {
+        if self.left.0 != left {
+            self.left = (left, Instant::now());
+        }
+        self.left.1.elapsed()
+    }
+}
+
 /// What the fault stage remembers from one fault to the next.
 #[derive(Default)]
 pub struct Faults {
     /// Faults that wait for room, or for an agent.
     pub waiting: Vec<Message>,
     /// Since when there was none.
-    pub waits_since: Option<Instant>,
+    pub waits: Option<WaitsForRoom>,
     /// The faults of a forked child that wait for its agent.
     pub agent_asked: Option<AgentAsked>,
     /// The child of a fork for which signals were held back: a thread of ours traces it until it

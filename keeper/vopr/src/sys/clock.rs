@@ -16,6 +16,11 @@ impl Instant {
     pub fn elapsed(&self) -> Duration {
         Self::now().0.saturating_sub(self.0)
     }
+
+    #[cfg(test)]
+    pub fn checked_sub(&self, time: Duration) -> Option<Self> {
+        self.0.checked_sub(time).map(Instant)
+    }
 }
 
 impl Add<Duration> for Instant {

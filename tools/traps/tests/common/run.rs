@@ -375,11 +375,12 @@ impl Done {
         assert!(
             excess <= ALLOWANCE,
             "{what}: by its own account {} KiB too much: {} that the kernel did not count, {} that \
-             it counted while pages moved\n{}",
+             it counted while pages moved\n{}{}",
             excess >> 10,
             kib("excess_uncounted_bytes_peak"),
             kib("excess_moving_bytes_peak"),
-            self.stderr
+            self.stderr,
+            statistics.0
         );
         self
     }
