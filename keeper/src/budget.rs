@@ -6,7 +6,7 @@ use crate::config::{Bound, CLEAR_ALLOWANCE_BYTES, ClearSize, PAGE_BYTES};
 use crate::sys::mutex::Mutex;
 use sizes::AtomicSize;
 pub use sizes::Kept;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 /// Pages of plaintext in use, against the bound. All threads change the counts.
@@ -27,6 +27,8 @@ pub struct Budget {
     /// Anonymous pages that no pager can track, as far as they count.
     copies: AtomicU64,
     agents: AtomicU64,
+    /// Pages that threads bring in now, and count as tracked when these have come.
+    claimed: AtomicU64,
     /// Pages that exist only as ciphertext.
     sealed: AtomicI64,
     /// The keeper's own plaintext buffers, in pages.
@@ -55,6 +57,7 @@ impl Budget {
             untracked: AtomicU64::new(0),
             copies: AtomicU64::new(0),
             agents: AtomicU64::new(0),
+            claimed: AtomicU64::new(0),
             sealed: AtomicI64::new(0),
             buffers,
             reserve: AtomicU64::new(0),
@@ -162,7 +165,36 @@ impl Budget {
 
     /// Pages that may still come in.
     pub fn free(&self) -> u64 {
-        self.limit().saturating_sub(self.used())
+        self.limit().saturating_sub(self.used() + self.claimed.load(Relaxed))
+    }
+
+    /// Claims room for `pages` that are about to come in if `beside` stay free, so that no two
+    /// threads bring in pages by the same room. Whether there was as much; then they are to be
+    /// given back when the pages have come, or do not.
+    pub fn claim(&self, pages: u64, beside: u64) -> bool {
+        let before = self.claimed.fetch_add(pages, AcqRel);
+        let is_there = self.limit() >= self.used() + before + pages + beside;
+        if !is_there {
+            self.give_back(pages);
+        }
+        is_there
+    }
+
+    /// Claims room for as many of `most` pages as there is. Returns how many.
+    pub fn claim_up_to(&self, most: u64) -> u64 {
+        let mut claimed = 0;
+        let more = |before: u64| {
+            claimed = self.limit().saturating_sub(self.used() + before).min(most);
+            Some(before + claimed)
+        };
+        // Cannot fail: the closure always returns a value.
+        let _ = self.claimed.fetch_update(AcqRel, Acquire, more);
+        claimed
+    }
+
+    /// Gives up a claim.
+    pub fn give_back(&self, pages: u64) {
+        self.claimed.fetch_sub(pages, Release);
     }
 
     /// Whether a fault for which there is no room may be served all the same: pages are above the

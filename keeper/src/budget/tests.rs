@@ -178,3 +178,49 @@ fn copies_of_file_pages_count_up_to_a_quarter_of_the_limit_and_agents_up_to_half
     }
     assert_eq!(budget.confirmed(1700), 1710);
 }
+
+#[test]
+fn room_is_claimed_once() {
+    let budget = Budget::new(ClearSize::Bytes(8 << 20), 10);
+    let free = budget.free();
+    assert!(budget.claim(free - 100, 60) && budget.free() == 100);
+    assert!(!budget.claim(41, 60) && budget.free() == 100, "a claim that fails leaves nothing");
+    assert!(budget.claim(40, 60) && budget.free() == 60);
+    assert_eq!((budget.claim_up_to(64), budget.claim_up_to(64), budget.free()), (60, 0, 0));
+    // What was claimed has come.
+    budget.track(free - 100);
+    budget.give_back(free - 100);
+    assert_eq!((budget.free(), budget.used()), (0, budget.limit() - 100));
+    budget.give_back(60 + 40);
+    assert_eq!(budget.free(), 100);
+}
+
+/// Each brings in what it has claimed, and takes it out again.
+#[test]
+fn threads_that_claim_room_stay_within_it() {
+    let budget = Budget::new(ClearSize::Bytes(2 << 20), 0);
+    let limit = budget.limit();
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                for round in 0..20_000 {
+                    let pages = match round % 2 {
+                        0 => budget.claim_up_to(limit / 2),
+                        _ => {
+                            if budget.claim(limit / 3, 1) {
+                                limit / 3
+                            } else {
+                                0
+                            }
+                        }
+                    };
+                    budget.track(pages);
+                    budget.give_back(pages);
+                    assert!(budget.used() <= limit, "{} of {limit}", budget.used());
+                    budget.untrack(pages);
+                }
+            });
+        }
+    });
+    assert_eq!((budget.used(), budget.free()), (0, limit));
+}

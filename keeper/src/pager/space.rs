@@ -46,7 +46,7 @@ pub use clean_bet::CleanBet;
 pub use clear::{Clear, ClearPage, Held};
 pub(crate) use copied::Copied;
 pub use end_words::EndWords;
-pub use faults::{AgentAsked, Faults, WaitsForRoom};
+pub use faults::{AgentAsked, Faults, Tried, WaitsForRoom};
 pub use grace::Grace;
 pub use mapped::Mapped;
 pub use pending::Pending;

@@ -2,6 +2,7 @@
 
 use super::Evict;
 use super::batch::Which;
+use crate::event_counts::add;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState};
 use crate::sys::clock::Instant;
@@ -189,6 +190,7 @@ impl Evict<'_> {
     fn reclaim_elsewhere(&self, but: &Space, want: u64) -> Result<(), Stop> {
         self.attention.ring();
         let is_short = || self.budget.free() < want + self.budget.low() && self.may_evict(want);
+        let mut are_all_asked = true;
         for other in self.spaces.all() {
             if !is_short() {
                 break;
@@ -197,8 +199,14 @@ impl Evict<'_> {
                 continue;
             }
             // Never wait for a second space's lock while holding the first.
-            let Some(mut state) = other.state.try_lock() else { continue };
+            let Some(mut state) = other.state.try_lock() else {
+                are_all_asked = false;
+                continue;
+            };
             while is_short() && self.evict_batch(&other, &mut state)? > 0 {}
+        }
+        if are_all_asked && self.budget.free() == 0 {
+            add(&self.counts.all_asked_in_vain, 1);
         }
         // Last, since it takes places of the store, which may be full.
         for other in self.spaces.all() {

@@ -71,7 +71,7 @@ impl Fault<'_> {
         pages: u64,
         write: bool,
     ) -> Result<u64, Stop> {
-        let pages = pages.min(self.budget.free());
+        let pages = self.budget.claim_up_to(pages);
         if pages == 0 {
             return Ok(0);
         }
@@ -80,6 +80,7 @@ impl Fault<'_> {
             let absent = self.look_up(space, state, vpn, pages, scratch)?;
             self.fill(space, state, vpn, absent, write, scratch)
         });
+        self.budget.give_back(pages);
         // A thread that waits for one of them has sent a message, and is woken when that is served.
         state.pending.wakes.truncate(wakes);
         match filled {

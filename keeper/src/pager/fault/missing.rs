@@ -54,8 +54,8 @@ impl Fault<'_> {
         window = window.min(state.mapped.registered.run_from(vpn).max(1));
         if attempt.has_made_room {
             let quota = space.most_held().unwrap_or(u64::MAX);
-            let free = self.budget.free().min(quota.saturating_sub(state.plaintext_pages()));
-            window = window.min(free.max(1));
+            let free = quota.saturating_sub(state.plaintext_pages());
+            window = attempt.claim_up_to(self.budget, window.min(free.max(1)));
         }
         // Nothing may be put where the program wants nothing to be.
         if let Some(guard) = state.mapped.guards.common_with(&(vpn..vpn + window)).first() {

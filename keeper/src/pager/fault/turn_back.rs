@@ -5,6 +5,7 @@
 //! before it has released anything, that is done, and the fault is begun anew.
 
 use super::{Fault, Served};
+use crate::budget::Budget;
 use crate::pager::Stop;
 use crate::pager::space::{Space, SpaceState};
 use crate::sys::uffd::Refusal;
@@ -74,6 +75,17 @@ pub(super) struct Attempt {
     wants: u64,
     /// Room was made for it.
     pub has_made_room: bool,
+    /// Pages that it has claimed room for.
+    claimed: u64,
+}
+
+impl Attempt {
+    /// Claims room for up to `most` pages, of which one comes in any case.
+    pub(super) fn claim_up_to(&mut self, budget: &Budget, most: u64) -> u64 {
+        let claimed = budget.claim_up_to(most);
+        self.claimed += claimed;
+        claimed.max(1)
+    }
 }
 
 impl Fault<'_> {
@@ -88,7 +100,9 @@ impl Fault<'_> {
     ) -> Result<Served, Stop> {
         let mut attempt = Attempt::default();
         loop {
-            match step(state, &mut attempt) {
+            let served = step(state, &mut attempt);
+            self.budget.give_back(std::mem::take(&mut attempt.claimed));
+            match served {
                 Ok(served) => {
                     space.note_plaintext(state);
                     return Ok(served);
@@ -119,10 +133,11 @@ impl Fault<'_> {
         }
         let is_beyond_quota =
             space.most_held().is_some_and(|most| state.plaintext_pages() + pages > most);
-        if is_beyond_quota || self.budget.free() < pages + self.budget.low() {
+        if is_beyond_quota || !self.budget.claim(pages, self.budget.low()) {
             attempt.wants = pages;
             return Err(TurnBack::Room);
         }
+        attempt.claimed += pages;
         state.faults.waits = None;
         Ok(())
     }
@@ -139,7 +154,7 @@ pub(super) fn unless_event<T>(answer: Result<T, Refusal>) -> Result<Result<T, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pager::space::WaitsForRoom;
+    use crate::pager::space::{Tried, WaitsForRoom};
     use crate::pager::tests::pager_and_space;
     use std::cell::Cell;
 
@@ -147,7 +162,7 @@ mod tests {
     fn a_fault_is_turned_back_for_room_once() {
         let (pager, space) = pager_and_space();
         let mut state = SpaceState::default();
-        state.faults.waits = Some(WaitsForRoom::begin(0));
+        state.faults.waits = Some(WaitsForRoom::begin(Tried { left: 0, in_vain: 0 }));
         let served = |state: &mut SpaceState| {
             let attempts = Cell::new(0);
             let served = pager.fault().serve(&space, state, Some(7), |state, attempt| {

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use crate::event_counts::add;
-use crate::pager::space::{AgentAsked, Space, SpaceState, WaitsForRoom};
+use crate::pager::space::{AgentAsked, Space, SpaceState, Tried, WaitsForRoom};
 use crate::sys::clock::Instant;
 use crate::sys::process;
 use crate::sys::procfs::{self, CurrentCall};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long faults wait for room, where others hold all of it, while no page of theirs leaves.
+/// How long faults wait for room, where others hold all of it, and were asked for some in vain.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long they wait for pages that do leave and are taken by others.
 const MOST_PATIENCE: Duration = Duration::from_secs(20);
@@ -102,12 +102,14 @@ impl Fault<'_> {
             return false;
         }
         let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::In { .. });
-        let left = self.counts.left();
-        let waits = state.faults.waits.get_or_insert_with(|| WaitsForRoom::begin(left));
-        let (waited, standstill) = (waits.since.elapsed(), waits.without_any(left));
-        let is_hurried = !state.has_agent() && waited >= PATIENCE_IN_CALL && is_in_call();
+        let in_vain = self.counts.all_asked_in_vain.load(Relaxed);
+        let tried = Tried { left: self.counts.left(), in_vain };
+        let has_agent = state.has_agent();
+        let waits = state.faults.waits.get_or_insert_with(|| WaitsForRoom::begin(tried));
+        let waited = waits.since.elapsed();
+        let is_hurried = !has_agent && waited >= PATIENCE_IN_CALL && is_in_call();
         let patience = if is_hurried { PATIENCE_IN_CALL } else { PATIENCE };
-        let goes_on = standstill >= patience
+        let goes_on = waits.is_at_standstill(tried, patience)
             || waited >= patience && self.budget.has_slack()
             || waited >= MOST_PATIENCE;
         if goes_on {
@@ -139,9 +141,10 @@ mod tests {
 
     const SLACK: u64 = CLEAR_ALLOWANCE_BYTES / 2 / PAGE_BYTES as u64;
 
-    /// Whether a fault waits that has waited for so long, the last time after which no page left;
-    /// `above` pages more than the limit are in use. And whether the next begins its wait anew.
-    fn waits(waited: Duration, standstill: Duration, above: u64) -> (bool, bool) {
+    /// Whether a fault waits that has waited for so long, and the last page left so long ago; all
+    /// were `asked` since. `above` pages more than the limit are in use. And whether the next
+    /// begins its wait anew.
+    fn waits(waited: Duration, last: Duration, asked: bool, above: u64) -> (bool, bool) {
         let (pager, space) = pager_and_space();
         let file = std::fs::File::open("/dev/null").expect("there is one");
         let uffd = Userfault::unusable(file.into());
@@ -150,8 +153,9 @@ mod tests {
         pager.budget.track(pager.budget.limit() + above);
         let ago = |time| Instant::now().checked_sub(time).expect("the machine runs for longer");
         let mut state = SpaceState::default();
-        let (since, left) = (ago(waited), (pager.counts.left(), ago(standstill)));
-        state.faults.waits = Some(WaitsForRoom { since, left });
+        let tried = Tried { left: pager.counts.left(), in_vain: 0 };
+        pager.counts.all_asked_in_vain.store(u64::from(asked), Relaxed);
+        state.faults.waits = Some(WaitsForRoom { since: ago(waited), last: (tried, ago(last)) });
         // There is no thread of that number.
         let waits = pager.fault().waits_for_room(&space, &mut state, 0);
         assert_eq!(pager.counts.filled_without_room.load(Relaxed), u64::from(!waits));
@@ -161,28 +165,36 @@ mod tests {
     #[test]
     fn who_waits_while_pages_leave_goes_on_only_within_what_the_bound_allows() {
         let (soon, late) = (PATIENCE / 2, PATIENCE * 2);
-        assert_eq!(waits(soon, Duration::ZERO, 0), (true, false));
-        assert_eq!(waits(late, Duration::ZERO, SLACK - 1), (false, false));
-        assert_eq!(waits(late, Duration::ZERO, SLACK), (true, false));
-        assert_eq!(waits(late, soon, SLACK), (true, false));
+        assert_eq!(waits(soon, Duration::ZERO, true, 0), (true, false));
+        assert_eq!(waits(late, Duration::ZERO, true, SLACK - 1), (false, false));
+        assert_eq!(waits(late, Duration::ZERO, true, SLACK), (true, false));
+        assert_eq!(waits(late, soon, true, SLACK), (true, false));
     }
 
+    /// On a busy machine no page leaves because an agent has no processor, while another thread
+    /// has the lock of its space and waits for it.
     #[test]
-    fn where_no_page_leaves_a_fault_is_served_without_room() {
-        assert_eq!(waits(PATIENCE * 2, PATIENCE * 2, 10 * SLACK), (false, false));
+    fn where_no_page_leaves_though_all_were_asked_a_fault_is_served_without_room() {
+        let late = PATIENCE * 2;
+        assert_eq!(waits(late, late, true, 10 * SLACK), (false, false));
+        assert_eq!(waits(late, late, false, 10 * SLACK), (true, false));
     }
 
     #[test]
     fn none_waits_for_ever_and_the_next_waits_as_long() {
-        assert_eq!(waits(MOST_PATIENCE - PATIENCE, Duration::ZERO, SLACK), (true, false));
-        assert_eq!(waits(MOST_PATIENCE, Duration::ZERO, SLACK), (false, true));
+        let nearly = MOST_PATIENCE - PATIENCE;
+        assert_eq!(waits(nearly, Duration::ZERO, true, SLACK), (true, false));
+        assert_eq!(waits(MOST_PATIENCE, Duration::ZERO, false, SLACK), (false, true));
     }
 
     #[test]
-    fn a_page_that_leaves_begins_the_patience_with_a_standstill_anew() {
-        let mut waits = WaitsForRoom::begin(7);
-        waits.left.1 = waits.left.1.checked_sub(PATIENCE).expect("the machine runs for longer");
-        assert!(waits.without_any(7) >= PATIENCE);
-        assert!(waits.without_any(8) < PATIENCE);
+    fn a_page_that_leaves_begins_the_standstill_anew() {
+        let tried = |left, in_vain| Tried { left, in_vain };
+        let mut waits = WaitsForRoom::begin(tried(7, 1));
+        waits.last.1 = waits.last.1.checked_sub(PATIENCE).expect("the machine runs for longer");
+        assert!(!waits.is_at_standstill(tried(7, 1), PATIENCE), "not all were asked since");
+        assert!(waits.is_at_standstill(tried(7, 2), PATIENCE));
+        assert!(!waits.is_at_standstill(tried(8, 3), PATIENCE));
+        assert!(!waits.is_at_standstill(tried(8, 4), PATIENCE));
     }
 }

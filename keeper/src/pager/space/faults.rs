@@ -20,24 +20,33 @@ pub struct AgentAsked {
 pub struct WaitsForRoom {
     /// Its beginning.
     pub since: Instant,
-    /// How many pages of the run had left when that was last looked at, and when it was another
-    /// number for the last time.
-    pub left: (u64, Instant),
+    /// What had been tried when pages of the run left for the last time, as far as was looked, and
+    /// when that was.
+    pub last: (Tried, Instant),
+}
+
+/// What has come of trying to make room, in the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tried {
+    /// Pages that have left.
+    pub left: u64,
+    /// Times that all spaces were asked, and there was no room after that.
+    pub in_vain: u64,
 }
 
 impl WaitsForRoom {
-    /// One that begins, after so many pages have left.
-    pub fn begin(left: u64) -> Self {
+    /// One that begins now.
+    pub fn begin(tried: Tried) -> Self {
         let now = Instant::now();
-        WaitsForRoom { since: now, left: (left, now) }
+        WaitsForRoom { since: now, last: (tried, now) }
     }
 
-    /// How long none has left, if so many have by now.
-    pub fn without_any(&mut self, left: u64) -> Duration {
-        if self.left.0 != left {
-            self.left = (left, Instant::now());
+    /// Whether no page has left for so long, though all spaces were asked for some.
+    pub fn is_at_standstill(&mut self, tried: Tried, patience: Duration) -> bool {
+        if self.last.0.left != tried.left {
+            self.last = (tried, Instant::now());
         }
-        self.left.1.elapsed()
+        self.last.0.in_vain != tried.in_vain && self.last.1.elapsed() >= patience
     }
 }
 
