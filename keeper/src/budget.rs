@@ -203,6 +203,12 @@ impl Budget {
         self.used() < self.limit() + CLEAR_ALLOWANCE_BYTES / 2 / PAGE_BYTES as u64
     }
 
+    /// Whether `stuck` pages, which cannot leave, and what no pager can hold are all that there is
+    /// room for: then none comes of waiting.
+    pub fn has_no_room_beside(&self, stuck: u64) -> bool {
+        stuck + self.outside() + self.buffers >= self.limit()
+    }
+
     /// Below this many free pages, pages are evicted until `high` are free.
     pub fn low(&self) -> u64 {
         (self.limit() / 32).clamp(8, 2048) + self.reserve()

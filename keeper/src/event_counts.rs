@@ -38,7 +38,7 @@ event_counts! {
     starvations, standstills, look_late_us_peak, uncounted_moves, unannounced_changes, calls_announced, processes_unannounced,
     misses, fault_ns, reconciled_pages, listeners_refused, userfaults_refused, grown_without_agent, unprotectable_pages_peak,
     excess_uncounted_pages_peak, excess_moving_pages_peak, forked_unshared_pages, filled_without_room,
-    all_asked_in_vain,
+    all_asked_in_vain, found_beyond_help,
 }
 
 impl EventCounts {

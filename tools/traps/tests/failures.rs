@@ -352,6 +352,33 @@ fn pages_that_are_only_read_leave_the_swap_disk_to_others() {
     }
 }
 
+/// Pages that cannot leave take all of the room: no fault waits for room that never comes, though
+/// the few pages of the others go and come back.
+#[test]
+fn beside_a_process_that_has_pinned_more_than_the_clear_another_gets_on() {
+    const SCRIPT: &str = r#"
+        mkfifo input && exec 9<> input
+        "$0" marker --marker 00112233445566778899aabbccddeeff --mib 9 --mode pinned \
+            < input > ready 9>&- &
+        until grep -q ready ready; do sleep 0.05; done
+        "$0" interleaved --mib 2; code=$?
+        exec 9>&-
+        wait; exit $code
+    "#;
+    if !root() {
+        return skip("pinned beyond the Clear", "only root may lock as much");
+    }
+    let scratch = Scratch::new("pinned");
+    let traps = traps();
+    let words = ["/bin/sh".as_ref(), "-c".as_ref(), SCRIPT.as_ref(), traps.as_os_str()];
+    let run = Run::plain(words).directory(scratch.path());
+    let run = run.protected(&["--clear", "8M"], scratch.path()).without_ballast().seconds(60);
+    let done = run.finish();
+    done.good("interleaved");
+    let statistics = done.statistics("interleaved");
+    assert!(statistics.number("filled_without_room") > 0, "vacuous: {}", statistics.0);
+}
+
 #[test]
 fn a_full_swap_disk_stops_the_program() {
     let scratch = Scratch::new("tiny");

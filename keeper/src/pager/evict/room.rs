@@ -62,7 +62,7 @@ impl Evict<'_> {
             self.seal_all(space, &mut state.grace)?;
         }
         if self.budget.free() < want + self.budget.min() {
-            self.reclaim_elsewhere(space, want)?;
+            self.reclaim_elsewhere(space, state.clear.stuck.pages(), want)?;
         }
         if self.budget.free() < want + self.budget.min() {
             self.want_agents();
@@ -186,8 +186,9 @@ impl Evict<'_> {
     }
 
     /// Direct reclaim (Cryptkeeper section IV.B): takes from other spaces, if their lock is free,
-    /// until the low watermark is free beside `want` pages.
-    fn reclaim_elsewhere(&self, but: &Space, want: u64) -> Result<(), Stop> {
+    /// until the low watermark is free beside `want` pages. The caller's space has `stuck` pages
+    /// that stay.
+    fn reclaim_elsewhere(&self, but: &Space, mut stuck: u64, want: u64) -> Result<(), Stop> {
         self.attention.ring();
         let is_short = || self.budget.free() < want + self.budget.low() && self.may_evict(want);
         let mut are_all_asked = true;
@@ -204,9 +205,11 @@ impl Evict<'_> {
                 continue;
             };
             while is_short() && self.evict_batch(&other, &mut state)? > 0 {}
+            stuck += state.clear.stuck.pages();
         }
         if are_all_asked && self.budget.free() == 0 {
             add(&self.counts.all_asked_in_vain, 1);
+            add(&self.counts.found_beyond_help, u64::from(self.budget.has_no_room_beside(stuck)));
         }
         // Last, since it takes places of the store, which may be full.
         for other in self.spaces.all() {

@@ -162,7 +162,8 @@ mod tests {
     fn a_fault_is_turned_back_for_room_once() {
         let (pager, space) = pager_and_space();
         let mut state = SpaceState::default();
-        state.faults.waits = Some(WaitsForRoom::begin(Tried { left: 0, in_vain: 0 }));
+        state.faults.waits =
+            Some(WaitsForRoom::begin(Tried { left: 0, in_vain: 0, beyond_help: 0 }));
         let served = |state: &mut SpaceState| {
             let attempts = Cell::new(0);
             let served = pager.fault().serve(&space, state, Some(7), |state, attempt| {

@@ -102,14 +102,17 @@ impl Fault<'_> {
             return false;
         }
         let is_in_call = || matches!(procfs::current_call(tid), CurrentCall::In { .. });
-        let in_vain = self.counts.all_asked_in_vain.load(Relaxed);
-        let tried = Tried { left: self.counts.left(), in_vain };
+        let tried = Tried {
+            left: self.counts.left(),
+            in_vain: self.counts.all_asked_in_vain.load(Relaxed),
+            beyond_help: self.counts.found_beyond_help.load(Relaxed),
+        };
         let has_agent = state.has_agent();
         let waits = state.faults.waits.get_or_insert_with(|| WaitsForRoom::begin(tried));
         let waited = waits.since.elapsed();
         let is_hurried = !has_agent && waited >= PATIENCE_IN_CALL && is_in_call();
         let patience = if is_hurried { PATIENCE_IN_CALL } else { PATIENCE };
-        let goes_on = waits.is_at_standstill(tried, patience)
+        let goes_on = waits.is_in_vain(tried, patience)
             || waited >= patience && self.budget.has_slack()
             || waited >= MOST_PATIENCE;
         if goes_on {
@@ -153,9 +156,10 @@ mod tests {
         pager.budget.track(pager.budget.limit() + above);
         let ago = |time| Instant::now().checked_sub(time).expect("the machine runs for longer");
         let mut state = SpaceState::default();
-        let tried = Tried { left: pager.counts.left(), in_vain: 0 };
+        let tried = Tried { left: pager.counts.left(), in_vain: 0, beyond_help: 0 };
         pager.counts.all_asked_in_vain.store(u64::from(asked), Relaxed);
-        state.faults.waits = Some(WaitsForRoom { since: ago(waited), last: (tried, ago(last)) });
+        state.faults.waits =
+            Some(WaitsForRoom { since: ago(waited), last: (tried, ago(last)), helpless: None });
         // There is no thread of that number.
         let waits = pager.fault().waits_for_room(&space, &mut state, 0);
         assert_eq!(pager.counts.filled_without_room.load(Relaxed), u64::from(!waits));
@@ -189,12 +193,22 @@ mod tests {
 
     #[test]
     fn a_page_that_leaves_begins_the_standstill_anew() {
-        let tried = |left, in_vain| Tried { left, in_vain };
+        let tried = |left, in_vain| Tried { left, in_vain, beyond_help: 0 };
         let mut waits = WaitsForRoom::begin(tried(7, 1));
         waits.last.1 = waits.last.1.checked_sub(PATIENCE).expect("the machine runs for longer");
-        assert!(!waits.is_at_standstill(tried(7, 1), PATIENCE), "not all were asked since");
-        assert!(waits.is_at_standstill(tried(7, 2), PATIENCE));
-        assert!(!waits.is_at_standstill(tried(8, 3), PATIENCE));
-        assert!(!waits.is_at_standstill(tried(8, 4), PATIENCE));
+        assert!(!waits.is_in_vain(tried(7, 1), PATIENCE), "not all were asked since");
+        assert!(waits.is_in_vain(tried(7, 2), PATIENCE));
+        assert!(!waits.is_in_vain(tried(8, 3), PATIENCE));
+        assert!(!waits.is_in_vain(tried(8, 4), PATIENCE));
+    }
+
+    /// Few pages leave one process after the other, and come back.
+    #[test]
+    fn where_pinned_pages_take_all_room_none_waits_longer_though_pages_leave() {
+        let tried = |left, beyond_help| Tried { left, in_vain: beyond_help, beyond_help };
+        let mut waits = WaitsForRoom::begin(tried(7, 1));
+        assert!(!waits.is_in_vain(tried(8, 2), PATIENCE), "it has just begun");
+        waits.since = waits.since.checked_sub(PATIENCE).expect("the machine runs for longer");
+        assert!(waits.is_in_vain(tried(9, 2), PATIENCE));
     }
 }

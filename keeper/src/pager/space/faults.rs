@@ -23,7 +23,12 @@ pub struct WaitsForRoom {
     /// What had been tried when pages of the run left for the last time, as far as was looked, and
     /// when that was.
     pub last: (Tried, Instant),
+    /// When it was seen that room had been found beyond help again; none if it was not.
+    pub helpless: Option<Instant>,
 }
+
+/// How long it is believed that pinned pages leave no room.
+const HELPLESS: Duration = Duration::from_secs(2);
 
 /// What has come of trying to make room, in the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,19 +37,29 @@ pub struct Tried {
     pub left: u64,
     /// Times that all spaces were asked, and there was no room after that.
     pub in_vain: u64,
+    /// Those of them at which what cannot leave took all of the room.
+    pub beyond_help: u64,
 }
 
 impl WaitsForRoom {
     /// One that begins now.
     pub fn begin(tried: Tried) -> Self {
         let now = Instant::now();
-        WaitsForRoom { since: now, last: (tried, now) }
+        WaitsForRoom { since: now, last: (tried, now), helpless: None }
     }
 
-    /// Whether no page has left for so long, though all spaces were asked for some.
-    pub fn is_at_standstill(&mut self, tried: Tried, patience: Duration) -> bool {
+    /// Whether what cannot leave takes all of the room, or no page has left for so long, though all
+    /// spaces were asked for some.
+    pub fn is_in_vain(&mut self, tried: Tried, patience: Duration) -> bool {
+        if self.last.0.beyond_help != tried.beyond_help {
+            self.last.0.beyond_help = tried.beyond_help;
+            self.helpless = Some(Instant::now());
+        }
         if self.last.0.left != tried.left {
             self.last = (tried, Instant::now());
+        }
+        if self.helpless.is_some_and(|when| when.elapsed() < HELPLESS) {
+            return self.since.elapsed() >= patience;
         }
         self.last.0.in_vain != tried.in_vain && self.last.1.elapsed() >= patience
     }
