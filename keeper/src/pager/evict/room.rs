@@ -207,8 +207,9 @@ impl Evict<'_> {
             while is_short() && self.evict_batch(&other, &mut state)? > 0 {}
             stuck += state.clear.stuck.pages();
         }
-        if are_all_asked && self.budget.free() == 0 {
-            add(&self.counts.all_asked_in_vain, 1);
+        if self.budget.free() == 0 {
+            add(&self.counts.all_asked_in_vain, u64::from(are_all_asked));
+            // Those that were not asked may have more pages that stay, and no fewer.
             add(&self.counts.found_beyond_help, u64::from(self.budget.has_no_room_beside(stuck)));
         }
         // Last, since it takes places of the store, which may be full.

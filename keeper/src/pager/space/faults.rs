@@ -37,7 +37,7 @@ pub struct Tried {
     pub left: u64,
     /// Times that all spaces were asked, and there was no room after that.
     pub in_vain: u64,
-    /// Those of them at which what cannot leave took all of the room.
+    /// Times that spaces were asked, and what cannot leave took all of the room.
     pub beyond_help: u64,
 }
 
