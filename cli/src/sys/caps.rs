@@ -26,10 +26,12 @@ pub fn sys_ptrace() -> SysPtrace {
     }
 }
 
-/// Whether CAP_DAC_READ_SEARCH, or what includes it, may be put in force.
+/// Whether a keeper can open what `/proc` shows to its owner alone: that takes CAP_DAC_READ_SEARCH,
+/// which is all that an ordinary user's keeper keeps; root's keeps CAP_DAC_OVERRIDE, too.
 pub fn may_read_all() -> bool {
-    const EITHER: CapabilitySet = CapabilitySet::DAC_READ_SEARCH.union(CapabilitySet::DAC_OVERRIDE);
-    capabilities(None).is_ok_and(|sets| sets.permitted.intersects(EITHER))
+    let mut either = CapabilitySet::DAC_READ_SEARCH;
+    either.set(CapabilitySet::DAC_OVERRIDE, rustix::process::geteuid().is_root());
+    capabilities(None).is_ok_and(|sets| sets.permitted.intersects(either))
 }
 
 /// Runs `what` with CAP_SYS_PTRACE in force if it is permitted, and lowers it again.
