@@ -379,6 +379,31 @@ fn beside_a_process_that_has_pinned_more_than_the_clear_another_gets_on() {
     assert!(statistics.number("filled_without_room") > 0, "vacuous: {}", statistics.0);
 }
 
+/// What a program has locked, and its agent may not lock more beside it, cannot leave. It stays in
+/// the Clear and passes the bound by what it must; and of the few pages beside it each would drive
+/// out the one that was needed just before.
+#[test]
+fn a_program_that_has_locked_all_that_it_may_gets_on() {
+    const SCRIPT: &str = r#"
+        ulimit -l 7400
+        setpriv --bounding-set -ipc_lock "$0" locked-to-the-limit --mib 7; exit $?
+    "#;
+    if !root() {
+        return skip("locked beyond the Clear", "only root may take a capability from itself");
+    }
+    let scratch = Scratch::new("locked");
+    let traps = traps();
+    for _ in 0..3 {
+        let words = ["/bin/sh".as_ref(), "-c".as_ref(), SCRIPT.as_ref(), traps.as_os_str()];
+        let run = Run::plain(words).directory(scratch.path());
+        let run = run.protected(&["--clear", "4M"], scratch.path()).without_ballast().seconds(60);
+        let done = run.finish();
+        done.good("locked-to-the-limit");
+        let statistics = done.statistics("locked-to-the-limit");
+        assert!(statistics.number("filled_without_room") > 0, "vacuous: {}", statistics.0);
+    }
+}
+
 #[test]
 fn a_full_swap_disk_stops_the_program() {
     let scratch = Scratch::new("tiny");

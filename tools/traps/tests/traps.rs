@@ -348,6 +348,7 @@ traps! {
     locked_often
     locked_map_limited
     locked_read_only
+    locked_to_the_limit
     locks_future_early
     unlocked_all_then_read_only
     unlocked_then_locked

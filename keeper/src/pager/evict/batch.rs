@@ -1,12 +1,13 @@
 //! A batch: which pages leave, and by which way.
 
+use super::room::LEAST_LEFT;
 use super::{Evict, Leaving, MOST_COPIES};
 use crate::hand::{Hand, StagingKind};
 use crate::pager::Stop;
 use crate::pager::agent::{Broken, agent_is_gone, ended_with_program};
 use crate::pager::rights::staging_for;
 use crate::pager::shared::Others;
-use crate::pager::space::{Held, Space, SpaceState, Vpn};
+use crate::pager::space::{Clear, Held, Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use crate::sys::clock::Instant;
 use std::sync::Arc;
@@ -29,6 +30,17 @@ pub(super) struct Which {
     /// Those that no other space has: of one that others have a copy would leave, and no room come
     /// of it.
     pub keeps_shared: bool,
+}
+
+impl Which {
+    /// For room: all but those that came last, where others stay. An instruction needs several
+    /// pages at the same time, and where nearly all stay it would drive out with each the one that
+    /// came before.
+    pub fn for_room(clear: &Clear) -> Self {
+        let stay = !clear.stuck.is_empty();
+        let until = stay.then(|| clear.stamp_before_last(LEAST_LEFT));
+        Which { until, keeps_shared: false }
+    }
 }
 
 /// What left a program.
@@ -62,8 +74,8 @@ impl Evict<'_> {
         most: usize,
     ) -> Result<u64, Stop> {
         let most = most.min(self.budget.batch());
-        let Departed { pages, copied, .. } =
-            self.evict_some(space, state, Which::default(), most)?;
+        let which = Which::for_room(&state.clear);
+        let Departed { pages, copied, .. } = self.evict_some(space, state, which, most)?;
         // What others have still makes no room.
         Ok(pages.saturating_sub(copied))
     }

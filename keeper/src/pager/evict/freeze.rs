@@ -46,9 +46,11 @@ impl Evict<'_> {
             // It may be over all the same.
             space.wants_call_over.store(true, Relaxed);
             self.attention.ring();
-        }
-        if is_busy || !ready_staging(space, state, hand, StagingKind::Rw)? {
             pages.iter().for_each(|l| keep(&mut state.clear, l));
+            return Ok(0);
+        }
+        if !ready_staging(space, state, hand, StagingKind::Rw)? {
+            pages.iter().for_each(|l| state.clear.pin(l.vpn));
             return Ok(0);
         }
         self.asks.settle(space, state)?;

@@ -50,7 +50,9 @@ impl Evict<'_> {
         group: &[Leaving],
     ) -> Result<u64, Broken> {
         if !ready_staging(space, state, hand, kind)? {
-            group.iter().for_each(|l| keep(&mut state.clear, l));
+            // Most likely the program has locked more than its limit lets the agent lock: they
+            // stay as those that are pinned do, and are tried again.
+            group.iter().for_each(|l| state.clear.pin(l.vpn));
             return Ok(0);
         }
         // From here on the kernel refuses to move anything as soon as a call changes the space:

@@ -22,7 +22,7 @@ pub enum Taken {
 
 /// Pages that a fault leaves to its own space where the kernel keeps others from leaving: as many
 /// as are needed for one instruction, and a few for the next.
-const LEAST_LEFT: usize = 16;
+pub(super) const LEAST_LEFT: usize = 16;
 
 /// Batches that come to nothing since all of their pages are refused, in one fault.
 const MOST_FUTILE: u32 = 3;
@@ -110,8 +110,8 @@ impl Evict<'_> {
                 true => self.budget.batch(),
                 false => self.beside_stuck(state, true).min(self.budget.batch()),
             };
-            let (has_hand, all) = (state.agent.hand.is_some(), Which::default());
-            if few == 0 || !has_hand || self.evict_some(space, state, all, few)?.pages == 0 {
+            let (has_hand, which) = (state.agent.hand.is_some(), Which::for_room(&state.clear));
+            if few == 0 || !has_hand || self.evict_some(space, state, which, few)?.pages == 0 {
                 self.seal_all(space, &mut state.grace)?;
                 break;
             }

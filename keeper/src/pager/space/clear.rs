@@ -152,6 +152,25 @@ impl Clear {
         self.next_stamp
     }
 
+    /// A stamp before which all pages came but the last `count` that are in a queue. Those that are
+    /// tried again, though they stayed before, are none of these.
+    pub fn stamp_before_last(&self, count: usize) -> u32 {
+        let live = |&&(vpn, stamp): &&(Vpn, u32)| {
+            self.pages.get(&vpn).is_some_and(|page| page.stamp == stamp)
+                && !self.asked.contains(vpn)
+        };
+        let latest = |queue: &VecDeque<(Vpn, u32)>| -> Vec<u32> {
+            queue.iter().rev().filter(live).take(count).map(|&(_, stamp)| stamp).collect()
+        };
+        let mut stamps = latest(&self.queue);
+        stamps.extend(latest(&self.shared_queue));
+        // The age of a stamp, for they go round.
+        let age = |stamp: &u32| self.next_stamp.wrapping_sub(*stamp);
+        stamps.sort_unstable_by_key(age);
+        stamps.truncate(count);
+        stamps.last().map_or(self.next_stamp, |oldest| oldest.wrapping_sub(1))
+    }
+
     /// Takes the page that has been in the Clear longest, sparing referenced ones once;
     /// `with_shared`: also one that a fork shared; `until`: only one that came with this stamp or
     /// before.
@@ -341,6 +360,22 @@ mod tests {
         assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(2));
         clear.pages.remove(&2);
         assert_eq!(clear.coldest(true, None).map(|(v, _)| v), Some(1), "spared once, not for ever");
+    }
+
+    #[test]
+    fn the_last_pages_are_told_from_those_before_by_their_stamps() {
+        let mut clear = Clear::default();
+        (0..8).for_each(|vpn| clear.enqueue(vpn, false, false));
+        // What stays counts for none of those that may leave, nor what is another page by now.
+        [3, 6].into_iter().for_each(|vpn| clear.pin(vpn));
+        clear.enqueue(1, false, false);
+        let mut leave = |count| {
+            let until = clear.stamp_before_last(count);
+            clear.coldest(true, Some(until)).map(|(vpn, _)| vpn)
+        };
+        // In order: 0, 2, 4, 5, 7, 1.
+        assert_eq!([leave(6), leave(5), leave(5), leave(4)], [None, Some(0), None, Some(2)]);
+        assert_eq!(Clear::default().stamp_before_last(3), 0);
     }
 
     #[test]

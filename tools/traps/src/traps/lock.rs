@@ -281,6 +281,29 @@ pub fn locked_map_limited(options: &Options) -> Verdict {
     Ok(())
 }
 
+/// Locks all that it may, and so leaves nothing for an agent to lock; then reads it, with a page of
+/// its stack for each.
+pub fn locked_to_the_limit(options: &Options) -> Verdict {
+    let region = Region::map(options.pages(), options.seed)?;
+    region.fill(0);
+    for page in (0..options.pages()).step_by(16) {
+        let bytes = options.pages().saturating_sub(page).min(16) * PAGE;
+        // SAFETY: within the region.
+        check("mlock", unsafe { libc::mlock(region.page(page).cast(), bytes) })?;
+    }
+    let mut sums = [0_u64; 2 * PAGE / 8];
+    for page in 0..options.pages() {
+        for word in 0..PAGE / 512 {
+            // SAFETY: within the region.
+            let found = unsafe { region.page(page).add(64 * word).cast::<u64>().read_volatile() };
+            let sum = &mut sums[(page * 61 + word) % (2 * PAGE / 8)];
+            *sum = std::hint::black_box(sum.wrapping_add(found));
+        }
+    }
+    std::hint::black_box(&sums);
+    region.check(0)
+}
+
 /// `mlockall` of a process that may lock little, or nothing, is refused as the manual says.
 pub fn mlockall_limited(options: &Options) -> Verdict {
     let region = Region::map(options.pages() / 3, options.seed)?;

@@ -177,6 +177,7 @@ pub const ALL: &[(&str, Trap)] = &[
     ("locked-often", lock::locked_often),
     ("locked-map-limited", lock::locked_map_limited),
     ("locked-read-only", lock::locked_read_only),
+    ("locked-to-the-limit", lock::locked_to_the_limit),
     ("locks-future-early", lock::locks_future_early),
     ("unlocked-all-then-read-only", lock::unlocked_all_then_read_only),
     ("unlocked-then-locked", lock::unlocked_then_locked),
