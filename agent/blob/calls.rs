@@ -18,6 +18,8 @@ const SOCKETPAIR: usize = 53;
 const SETSOCKOPT: usize = 54;
 const SETSID: usize = 112;
 const MUNLOCK: usize = 150;
+const VMSPLICE: usize = 278;
+const PIPE2: usize = 293;
 const WRITE: usize = 1;
 const MLOCKALL: usize = 151;
 const BRK: usize = 12;
@@ -235,6 +237,28 @@ pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
     // MAYMOVE, FIXED.
     // SAFETY: `aside` is the agent's own by now; what is at `to` is the keeper's to decide.
     unsafe { call!(MREMAP, aside, len, len, 1 | 2, to) }
+}
+
+/// A pipe: its end for reading, and that for writing. Neither waits.
+pub fn pipe() -> Result<[i32; 2], Errno> {
+    let mut ends = [0_i32; 2];
+    // SAFETY: the pointer is to a live local of the size that the call uses.
+    unsafe { call!(PIPE2, &raw mut ends, NEW_FLAGS) }?;
+    Ok(ends)
+}
+
+/// Holds `len` bytes of whole pages by a pipe: bytes held.
+pub fn hold(pipe: i32, at: usize, len: usize) -> Result<usize, Errno> {
+    /// Where there is no place in the pipe: not to wait for one.
+    const NONBLOCK: u32 = 2;
+    let part = [at, len];
+    // SAFETY: one part, a live local; nothing is written.
+    unsafe { call!(VMSPLICE, pipe, &raw const part, 1, NONBLOCK) }
+}
+
+/// Moves memory of the program's to where other memory of it is, which goes.
+pub fn move_over(from: usize, len: usize, to: usize) -> Result<usize, Errno> {
+    move_back(from, len, to)
 }
 
 /// Sets rights (`PROT_` bits).

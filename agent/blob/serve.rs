@@ -150,6 +150,9 @@ impl Agent<'_> {
                 let ready = calls::set_rights(aside, len, prot);
                 plain(ready.and_then(|_| calls::move_back(aside, len, dst as usize)))
             }
+            Action::Replace { addr, len, with } => {
+                plain(self.replace(addr as usize, len as usize, with as usize))
+            }
         }
     }
 
@@ -321,6 +324,16 @@ impl Agent<'_> {
             {}
             self.staging(id).present &= !bits(page, 1);
         }
+    }
+
+    /// From the first step on each page is the program's own and writable: it stays the one that the
+    /// pipe holds, whatever the program stores, until the last step takes it away.
+    fn replace(&mut self, addr: usize, len: usize, with: usize) -> Result<usize, Errno> {
+        calls::advise(addr, len, calls::POPULATE_WRITE)?;
+        if calls::hold(self.post.pipe, addr, len)? != len {
+            return Err(Errno(calls::EAGAIN));
+        }
+        calls::move_over(with, len, addr)
     }
 
     /// Where the mapping of this number should lie.

@@ -22,6 +22,8 @@ pub struct Post {
     pub keeper: i32,
     /// An eventfd that the keeper polls while it waits for a reply.
     pub bell: i32,
+    /// A pipe's end for writing, by which pages are held.
+    pub pipe: i32,
     /// The program's pidfd. Opened at the start: when it is needed the process number may mean
     /// another process, and the agent may not open descriptors any more.
     pub program: i32,
@@ -43,7 +45,7 @@ pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
     let wish = (bootstrap as *const Bootstrap).addr() + NEIGHBOUR_BYTES;
     let mailbox = calls::map(wish, MAILBOX_BYTES, false, memory)?;
     let mut post =
-        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, bell, program: -1 };
+        Post { mailbox, program_uffd: -1, staging_uffd: -1, keeper, bell, pipe: -1, program: -1 };
     if post.header().magic.load(Acquire) != MAGIC || post.header().version.load(Acquire) != VERSION {
         return Err(Errno::EINVAL);
     }
@@ -59,12 +61,15 @@ pub fn start(bootstrap: &Bootstrap) -> Result<Post, Errno> {
     for fd in [0, 1, memory, device] {
         calls::close(fd);
     }
+    let [reader, writer] = calls::pipe()?;
+    post.pipe = writer;
     post.program_uffd = program_uffd;
     post.staging_uffd = staging_uffd;
     let header = post.header();
     let program = header.program.load(Acquire);
     header.program_uffd.store(program_uffd, Release);
     header.staging_uffd.store(staging_uffd, Release);
+    header.pipe.store(reader, Release);
     header.address.store(mailbox as u64, Release);
     let pidfd = calls::pidfd_open(program)?;
     confine::confine(pidfd)?;

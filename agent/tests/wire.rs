@@ -1,7 +1,7 @@
 //! Decoding is total, and what it lets through is within bounds.
 use casemate_agent::{
-    ADVICE, Action, Errno, Limits, OP_BYTES, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS,
-    StagingKind, validate,
+    ADVICE, Action, Errno, HELD_PAGES, Limits, OP_BYTES, Op, PAGE_BYTES, SLOTS, STAGING_PAGES,
+    STAGINGS, StagingKind, validate,
 };
 use casemate_core::random::Random;
 
@@ -39,7 +39,7 @@ impl Ops {
 
     fn op(&mut self) -> Op {
         Op {
-            kind: self.below(19) as u32,
+            kind: self.below(20) as u32,
             flags: if self.below(8) == 0 { self.next() as u32 } else { self.below(10) as u32 },
             addr: self.number(),
             len: self.number(),
@@ -100,13 +100,18 @@ fn assert_within(action: Action, limits: &Limits) {
             user(dst, len);
             assert!(prot < 8);
         }
+        Action::Replace { addr, len, with } => {
+            user(addr, len);
+            user(with, len);
+            assert!(len <= HELD_PAGES * PAGE_BYTES);
+        }
     }
 }
 
 #[test]
 fn every_op_is_decoded_or_refused_and_nothing_reaches_out_of_bounds() {
     let mut random = Ops(Random::new(1));
-    let mut accepted = [0_u32; 18];
+    let mut accepted = [0_u32; 19];
     for round in 0..2_000_000 {
         let limits = random.limits();
         let op = if round % 4 == 0 {
@@ -142,7 +147,7 @@ fn what_the_keeper_says_is_what_the_agent_hears() {
         } else {
             let index = random.below(have);
             let pages = 1 + random.below(have - index);
-            match random.below(12) {
+            match random.below(13) {
                 0 => Action::MoveOut { src: addr, len: pages * PAGE_BYTES, staging, index },
                 1 => {
                     let slot = random.below(SLOTS - pages + 1);
@@ -172,6 +177,11 @@ fn what_the_keeper_says_is_what_the_agent_hears() {
                     let dst = random.below(1 << 40) * PAGE_BYTES;
                     let prot = random.below(8) as u32;
                     Action::PutBack { aside: addr, len: pages * PAGE_BYTES, dst, prot }
+                }
+                11 => {
+                    let with = random.below(1 << 40) * PAGE_BYTES;
+                    let len = (1 + random.below(HELD_PAGES)) * PAGE_BYTES;
+                    Action::Replace { addr, len, with }
                 }
                 _ => Action::Exit,
             }

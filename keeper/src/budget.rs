@@ -359,6 +359,12 @@ impl Budget {
         self.copies.load(Relaxed)
     }
 
+    /// So many copies of file pages are tracked from now on.
+    pub fn copies_are_tracked(&self, pages: u64) {
+        // Cannot fail: the closure always returns a value.
+        let _ = self.copies.fetch_update(Relaxed, Relaxed, |all| Some(all.saturating_sub(pages)));
+    }
+
     /// Pages that no pager can track, as far as they count.
     fn outside(&self) -> u64 {
         self.copies() + self.agents.load(Relaxed)

@@ -30,7 +30,8 @@ macro_rules! event_counts {
 }
 
 event_counts! {
-    processes_seen, processes_armed, faults, pages_in, pages_out, zero_fills, zero_evictions,
+    processes_seen, processes_armed, faults, pages_in, pages_out, zero_fills, file_fills, zero_evictions,
+    data_mappings_replaced,
     clean_evictions, idle_evictions, grace_hits, readahead_pages, readahead_hits, readahead_misses, violations,
     checks, checked_lines, check_us_peak, output_bytes_given_up,
     healed_pages, healed_bits, scrubbed_pages, resealed_pages, key_rotations,

@@ -37,7 +37,7 @@ mod taken;
 mod tracee;
 mod undisturbed;
 
-pub use casemate_agent::{Action, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
+pub use casemate_agent::{Action, HELD_PAGES, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use error::{HandError, InjectError};
 pub use filter::{Early, is_announced, take_listener};
 pub use hold::Hold;
@@ -54,11 +54,13 @@ use crate::sys::uffd::feature;
 use casemate_agent::{Limits, MAILBOX_BYTES, PAGE_BYTES, STAGINGS, validate};
 use meeting::{Parts, end_agent};
 use silence::Silence;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
+use zeroize::Zeroize;
 
 /// Whether agents' code, stacks, mailboxes and stagings are put at such an address. A program may
 /// have memory of its own there.
@@ -109,6 +111,8 @@ pub struct Hand {
     parts: Parts,
     program_uffd: Option<OwnedFd>,
     staging_uffd: OwnedFd,
+    /// Where pages come out that an [`Action::Replace`] held.
+    held: File,
     stagings: [Option<Range<u64>>; StagingKind::ALL.len()],
     results: Vec<OpResult>,
     cpu: i32,
@@ -133,10 +137,11 @@ impl Hand {
     fn new(parts: Parts) -> Result<Hand, InjectError> {
         let header = parts.mailbox.header();
         let take = |fd: i32| sys::pidfd_getfd(parts.pidfd.as_fd(), fd);
-        let uffds = take(header.program_uffd.load(SeqCst))
-            .and_then(|program| Ok((program, take(header.staging_uffd.load(SeqCst))?)));
-        let (program, staging) = match uffds {
-            Ok(pair) => pair,
+        let taken = take(header.program_uffd.load(SeqCst)).and_then(|program| {
+            Ok((program, take(header.staging_uffd.load(SeqCst))?, take(header.pipe.load(SeqCst))?))
+        });
+        let (program, staging, held) = match taken {
+            Ok(all) => all,
             Err(error) => {
                 end_agent(&parts);
                 return Err(InjectError::Keeper(error));
@@ -146,6 +151,7 @@ impl Hand {
             parts,
             program_uffd: Some(program),
             staging_uffd: staging,
+            held: File::from(held),
             stagings: Default::default(),
             results: Vec::with_capacity(OPS),
             cpu: -1,
@@ -287,6 +293,21 @@ impl Hand {
             }
             self.cpu = cpu;
         }
+    }
+
+    /// Takes the next page that an [`Action::Replace`] held.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn take_held(&mut self, into: &mut [u8; casemate_core::PAGE_BYTES]) -> io::Result<()> {
+        self.held.read_exact(into)
+    }
+
+    /// Lets the pages go that an [`Action::Replace`] held which has failed.
+    pub fn drop_held(&mut self) {
+        let mut page = [0; casemate_core::PAGE_BYTES];
+        while self.take_held(&mut page).is_ok() {}
+        page.zeroize();
     }
 
     /// Takes the contents of a data slot and leaves zeros there. The memory is shared with the

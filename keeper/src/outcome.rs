@@ -174,6 +174,10 @@ pub struct Statistics {
     pub pages_out: u64,
     /// Faults on pages never written, served without crypto.
     pub zero_fills: u64,
+    /// Faults on pages never written, or dropped, in the place of a mapping of a file.
+    pub file_fills: u64,
+    /// Private mappings of files (`.data`) whose place plain memory took.
+    pub data_mappings_replaced: u64,
     /// Pages found all zero when evicted, dropped without crypto.
     pub zero_evictions: u64,
     /// Pages evicted without encryption because they had not changed since they came in.

@@ -40,6 +40,7 @@ use crate::metadata::{MappedMetadata, MetadataState};
 use crate::outcome::Ending;
 use crate::profile::Profiler;
 use crate::store::{PageStore, StoreError};
+use crate::sys::file_pages::OpenFiles;
 use crate::sys::mutex::Mutex;
 use crate::sys::poll::Bell;
 use casemate_core::{GlobalPageCounter, Violation};
@@ -109,6 +110,8 @@ pub struct Pager {
     pub(crate) received: Mutex<HashSet<i32>>,
     /// Why the kernel refused a filter, the first time that it did.
     pub(crate) unannounced: OnceLock<String>,
+    /// Files whose private mappings were replaced.
+    files: OpenFiles,
     /// What programs may have of the Clear.
     pub(crate) quotas: Quotas,
     on_violation: OnViolation,
@@ -156,6 +159,7 @@ impl Pager {
             arming: Mutex::default(),
             received: Mutex::default(),
             unannounced: OnceLock::new(),
+            files: OpenFiles::default(),
             quotas: Quotas::of(&config.programs),
             on_violation: config.on_violation,
             healing: Healing::default(),

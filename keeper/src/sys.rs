@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub mod capabilities;
 pub mod clock;
+pub mod file_pages;
 pub mod memory_file;
 pub mod mutex;
 pub mod own_limits;

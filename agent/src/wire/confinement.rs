@@ -41,12 +41,12 @@ pub const SIGKILL: u32 = 9;
 
 /// The calls that an agent makes freely in its loop: `ioctl`, `futex`, `madvise`, `mremap`, `mmap`,
 /// `mprotect`, `munmap`, `mlock2`, `munlock`, `poll`, `restart_syscall` (by which interrupted waits
-/// are taken up again), `exit_group`, `write`, `mlockall`, `brk`.
-pub const FREE: [u32; 15] = [16, 202, 28, 25, 9, 10, 11, 325, 150, 7, 219, 231, 1, 151, 12];
+/// are taken up again), `exit_group`, `write`, `mlockall`, `brk`, `vmsplice`.
+pub const FREE: [u32; 16] = [16, 202, 28, 25, 9, 10, 11, 325, 150, 7, 219, 231, 1, 151, 12, 278];
 
 /// What it makes besides before it is confined: `close`, `recvmsg`, `socketpair`, `setsockopt`,
-/// `chdir`, `setsid`, `capget`, `capset`, `userfaultfd`.
-pub const FIRST_STEPS: [u32; 9] = [3, 47, 53, 54, 80, 112, 125, 126, 323];
+/// `chdir`, `setsid`, `capget`, `capset`, `userfaultfd`, `pipe2`.
+pub const FIRST_STEPS: [u32; 10] = [3, 47, 53, 54, 80, 112, 125, 126, 323, 293];
 /// What is left of them when it has opened its program's process: `capget`, `capset`, `exit_group`.
 pub const LAST_STEPS: [u32; 3] = [125, 126, 231];
 /// What it asks of `prctl` then: its name, no new privileges.

@@ -16,7 +16,7 @@ mod validate;
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-pub use ops::{ADVICE, Action, Op, StagingKind};
+pub use ops::{ADVICE, Action, HELD_PAGES, Op, StagingKind};
 pub use validate::{Limits, validate};
 
 /// Bytes in a page.
@@ -40,7 +40,7 @@ pub const MAILBOX_BYTES: usize = DATA_OFFSET + (SLOTS * PAGE_BYTES) as usize;
 /// First eight bytes of a mailbox.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CASEHAND");
 /// Changes with every change of this module that the other side would notice.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 const _: () = assert!(OPS_OFFSET + OPS * OP_BYTES <= DATA_OFFSET);
 const _: () = assert!(core::mem::size_of::<Header>() <= OPS_OFFSET);
@@ -79,8 +79,8 @@ pub struct Header {
     /// The process that the agent was put into (as the agent's pid namespace numbers it), to be
     /// killed if the keeper dies. Read once, at the start.
     pub program: AtomicU32,
-    /// Unused, zero.
-    pub reserved: AtomicU32,
+    /// The agent's descriptor of the pipe that [`Action::Replace`] fills, its end for reading.
+    pub pipe: AtomicI32,
 }
 
 /// In [`Header::keeper_waits`]: it sleeps on the futex `reply`.

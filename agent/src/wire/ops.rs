@@ -265,7 +265,25 @@ pub enum Action {
         /// `PROT_` bits.
         prot: u32,
     },
+    /// Puts empty memory of the program's in the place of a part of a private mapping of a file,
+    /// while the program goes on: makes each page of it the program's own, holds the pages by the
+    /// pipe ([`Header::pipe`](super::Header::pipe)) and moves the memory over. What the program has
+    /// stored until that moment is then in the pipe, in order, and changes no more. The result is
+    /// the address, or minus an error number if the mapping stays as it is; pages may be in the
+    /// pipe all the same. The program's userfaultfd raises a remap event and an unmap event for
+    /// where the memory was, which the keeper must read before the op can end.
+    Replace {
+        /// Address of the part.
+        addr: u64,
+        /// Bytes, a multiple of the page size, at most [`HELD_PAGES`] pages.
+        len: u64,
+        /// Address of the memory, registered and empty.
+        with: u64,
+    },
 }
+
+/// Pages that one [`Action::Replace`] holds at most: as many as a pipe has places for.
+pub const HELD_PAGES: u64 = 16;
 
 /// Advice that an agent gives: DONTNEED, DONTFORK, DOFORK, UNMERGEABLE, NOHUGEPAGE, WIPEONFORK,
 /// KEEPONFORK, COLD, PAGEOUT, POPULATE_READ, POPULATE_WRITE, DONTNEED_LOCKED, GUARD_INSTALL,
@@ -290,6 +308,7 @@ pub(super) const LOCK: u32 = 14;
 pub(super) const LOCK_ALL: u32 = 15;
 pub(super) const MOVE_OVER: u32 = 16;
 pub(super) const PUT_BACK: u32 = 17;
+pub(super) const REPLACE: u32 = 18;
 
 impl From<Action> for Op {
     fn from(action: Action) -> Op {
@@ -322,6 +341,7 @@ impl From<Action> for Op {
             Action::Exit => (EXIT, 0, 0, 0, 0),
             Action::TakeAside { src, len, slot, staging } => (TAKE_ASIDE, staging, src, len, slot),
             Action::PutBack { aside, len, dst, prot } => (PUT_BACK, prot, aside, len, dst),
+            Action::Replace { addr, len, with } => (REPLACE, 0, addr, len, with),
         };
         Op { kind, flags, addr, len, arg, result: fifth }
     }

@@ -1,9 +1,11 @@
 //! Which ops an agent obeys.
 use super::ops::{
     ADVISE, BREAK, CLAIM, COPY_OUT, DROP_STAGING, EXIT, LOCK, LOCK_ALL, MAKE_STAGING, MAP,
-    MOVE_OUT, MOVE_OVER, NOP, PUT_BACK, REMAP, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
+    MOVE_OUT, MOVE_OVER, NOP, PUT_BACK, REMAP, REPLACE, TAKE_ASIDE, UNMAP, UNMAP_STAGING,
 };
-use super::{ADVICE, Action, Errno, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind};
+use super::{
+    ADVICE, Action, Errno, HELD_PAGES, Op, PAGE_BYTES, SLOTS, STAGING_PAGES, STAGINGS, StagingKind,
+};
 
 /// What the agent has: how many pages each staging holds, 0 where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,6 +166,15 @@ pub fn validate(op: &Op, limits: &Limits) -> Result<Action, Errno> {
                 return Err(Errno::EINVAL);
             }
             Ok(Action::PutBack { aside: addr, len, dst: arg, prot: staging })
+        }
+        REPLACE => {
+            all_zero(&[staging.into()])?;
+            user_range(addr, len)?;
+            user_range(arg, len)?;
+            if len > HELD_PAGES * PAGE_BYTES {
+                return Err(Errno::EINVAL);
+            }
+            Ok(Action::Replace { addr, len, with: arg })
         }
         _ => Err(Errno::ENOSYS),
     }

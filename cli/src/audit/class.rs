@@ -129,6 +129,7 @@ mod tests {
                 write: rights.contains('w'),
                 exec: rights.contains('x'),
                 private: rights.ends_with('p'),
+                offset: 0,
                 device: (0, 1),
                 inode,
                 name: name.to_owned(),

@@ -82,6 +82,7 @@ mod tests {
             write: false,
             exec: false,
             private: true,
+            offset: 0,
             device: (0, 0),
             inode: 0,
             name: String::new(),

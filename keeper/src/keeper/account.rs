@@ -55,6 +55,8 @@ impl Run {
             pages_in: c.pages_in.load(Relaxed),
             pages_out: c.pages_out.load(Relaxed),
             zero_fills: c.zero_fills.load(Relaxed),
+            file_fills: c.file_fills.load(Relaxed),
+            data_mappings_replaced: c.data_mappings_replaced.load(Relaxed),
             zero_evictions: c.zero_evictions.load(Relaxed),
             clean_evictions: c.clean_evictions.load(Relaxed),
             idle_evictions: c.idle_evictions.load(Relaxed),

@@ -24,6 +24,7 @@ mod end_words;
 mod faults;
 mod grace;
 mod mapped;
+mod origins;
 mod pending;
 mod processes;
 mod vpn;
@@ -49,6 +50,7 @@ pub use end_words::EndWords;
 pub use faults::{AgentAsked, Faults, Tried, WaitsForRoom};
 pub use grace::Grace;
 pub use mapped::Mapped;
+pub use origins::{Origin, Origins};
 pub use pending::Pending;
 pub use processes::Processes;
 pub use vpn::{Vpn, VpnMap};
@@ -171,6 +173,8 @@ pub struct Space {
     pub wants_agent: AtomicBool,
     /// Pages stay until the call in flight is over: whether it is has to be asked.
     pub wants_call_over: AtomicBool,
+    /// The program has mapped data of a file since it was last surveyed.
+    pub has_mapped_data: AtomicBool,
     /// It has no agent, and cannot get one.
     pub unarmable: AtomicBool,
     /// Some thread of it waits for room.
@@ -207,6 +211,7 @@ impl Space {
             gone: AtomicBool::new(false),
             wants_agent: AtomicBool::new(false),
             wants_call_over: AtomicBool::new(false),
+            has_mapped_data: AtomicBool::new(false),
             unarmable: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             born: Instant::now(),

@@ -13,6 +13,7 @@ use super::records::Records;
 use super::run_end::RunEnd;
 use super::space::{Grace, Space, SpaceState, Vpn};
 use super::{Pager, Stop};
+use crate::config::PAGE_BYTES;
 use crate::hand::{Hand, Op, OpResult};
 use crate::sys::uffd::Message;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ impl Pager {
             records: self.records(),
             spaces: &self.spaces,
             attention: &self.attention,
+            files: &self.files,
             asks: self,
         }
     }
@@ -165,6 +167,20 @@ impl events::Asks for Pager {
 
     fn hand_left_over(&self, space: &Space) {
         self.fault().hand_left_over(space);
+    }
+
+    fn spare(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        self.evict().spare(space, state, vpn, read)
+    }
+
+    fn put_back(&self, space: &Space, state: &mut SpaceState, vpn: Vpn) {
+        self.fault().put_back(space, state, vpn);
     }
 
     fn evict_batch(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<u64, Stop> {

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 pub use mappings::{
     Advised, Described, Mapping, ZeroDevice, advised_ranges, described, has_userfault,
-    locked_ranges, mappings, may_wait_for_a_program, replaceable_zero_devices,
+    is_served_by_kernel, locked_ranges, mappings, may_wait_for_a_program, plain_data_of_files,
+    replaceable_zero_devices,
 };
 pub use share::{AnonymousShare, shared_anonymous_pages};
 
@@ -88,6 +89,42 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
     const ZERO: u64 = 1 << 8 | 5;
     descriptor(tid, fd)
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
+}
+
+/// Whether devices may store to the memory of a process while none of its threads makes a call, or
+/// beside the page table while one does: pages are pinned, or a descriptor is there by which they
+/// could be (a ring of io_uring, a file opened with `O_DIRECT`, contexts of `io_setup`). Also true
+/// where that cannot be told.
+pub fn may_pin(pid: i32, mappings: &[Mapping]) -> bool {
+    let pins_none = status_field(pid, "VmPin").is_some_and(|kb| kb.starts_with("0 "));
+    let has_contexts = mappings.iter().any(|mapping| mapping.name.starts_with("/[aio]"));
+    !pins_none || has_contexts || has_pinning_descriptor(pid).unwrap_or(true)
+}
+
+fn has_pinning_descriptor(pid: i32) -> io::Result<bool> {
+    for fd in numbers(format!("/proc/{pid}/fd"))? {
+        let Ok(target) = link(format!("/proc/{pid}/fd/{fd}")) else { continue };
+        let target = target.as_os_str().as_encoded_bytes();
+        if target == b"anon_inode:[io_uring]" {
+            return Ok(true);
+        }
+        if target.starts_with(b"/") && is_direct(pid, fd)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a descriptor was opened with `O_DIRECT`. One that was closed meanwhile is not.
+fn is_direct(pid: i32, fd: i32) -> io::Result<bool> {
+    let text = match text(format!("/proc/{pid}/fdinfo/{fd}")) {
+        Ok(text) => text,
+        Err(error) if says_ended(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    Ok(flags.is_none_or(|flags| flags & libc::O_DIRECT != 0))
 }
 
 /// Whether a thread is exiting and still has its memory.

@@ -152,6 +152,7 @@ mod tests {
             write: rights.starts_with("rw"),
             exec: false,
             private: rights.ends_with('p'),
+            offset: 0,
             device: (0, 1),
             inode,
             name: name.to_owned(),

@@ -102,6 +102,8 @@ struct Survey {
     cost: Duration,
     size_pages: u64,
     unseen_pages: u64,
+    /// It is to go on once no call may be changing mappings.
+    is_put_off: bool,
 }
 
 impl Process {
@@ -264,6 +266,7 @@ impl Process {
         let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
         let registers_new = is_heard && space.registers_new();
         let has_mapped = !registers_new && last.size_pages != self.resident.size_pages;
+        let has_mapped = has_mapped || last.is_put_off || space.has_mapped_data.load(Relaxed);
         (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
     }
 
@@ -378,6 +381,7 @@ impl Process {
         patience: Duration,
     ) -> Result<(), Stop> {
         let when = Instant::now();
+        space.has_mapped_data.store(false, Relaxed);
         let surveyed = pager.events().survey(space, self.pid, patience)?;
         let waited = surveyed.map_or(patience, |surveyed| surveyed.waited);
         let state = surveyed.and_then(|_| space.state.try_lock_for(patience));
@@ -386,7 +390,8 @@ impl Process {
             // No process has mappings of 0 pages, so another survey is wanted as soon as it is due.
             // The cost counts: to read the mappings of some programs takes milliseconds.
             let (size_pages, unseen_pages) = (0, 0);
-            self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages });
+            let is_put_off = true;
+            self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages, is_put_off });
             return Ok(());
         };
         self.read();
@@ -395,7 +400,8 @@ impl Process {
         self.set_baseline(space, tracked, &agents);
         self.untracked = Some(0);
         let size_pages = self.resident.size_pages;
-        self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0 });
+        let is_put_off = surveyed.is_some_and(|surveyed| surveyed.is_put_off);
+        self.surveyed = Some(Survey { when, cost, size_pages, unseen_pages: 0, is_put_off });
         Ok(())
     }
 

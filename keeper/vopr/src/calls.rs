@@ -106,6 +106,15 @@ pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
     call(libc::SYS_mremap, [aside, len, len, flags as u64, to, ASIDE])
 }
 
+/// No mapping of a file is replaced here.
+pub fn hold(_pipe: i32, _at: usize, _len: usize) -> Result<usize, Errno> {
+    Err(Errno(libc::ENOSYS))
+}
+
+pub fn move_over(from: usize, len: usize, to: usize) -> Result<usize, Errno> {
+    move_back(from, len, to)
+}
+
 pub fn set_rights(at: usize, len: usize, prot: u32) -> Result<usize, Errno> {
     call(libc::SYS_mprotect, [at as u64, len as u64, prot.into(), 0, 0, 0])
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use casemate_agent::WAITS_ON_BELL;
-pub use casemate_agent::{Action, OPS, Op, STAGING_PAGES, StagingKind};
+pub use casemate_agent::{Action, HELD_PAGES, OPS, Op, STAGING_PAGES, StagingKind};
 
 /// Steps for which the keeper waits before it looks after other things.
 const IDLE: u64 = 30;
@@ -75,6 +75,7 @@ impl Hand {
             staging_uffd: staging_uffd as i32,
             keeper: 0,
             bell: 0,
+            pipe: 0,
             program: 0,
         };
         let kept = Arc::clone(&mailbox);
@@ -194,6 +195,13 @@ impl Hand {
     ) -> Result<&[OpResult], HandError> {
         self.run(ops, idle)
     }
+
+    /// No mapping of a file is replaced here.
+    pub fn take_held(&mut self, _into: &mut [u8; 4096]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn drop_held(&mut self) {}
 
     pub fn copy_data(&mut self, slot: usize, into: &mut [u8; 4096]) {
         *into = self.mailbox.take_slot(slot);

@@ -14,6 +14,7 @@ pub struct Post {
     pub staging_uffd: i32,
     pub keeper: i32,
     pub bell: i32,
+    pub pipe: i32,
     pub program: i32,
 }
 

@@ -2,6 +2,7 @@
 //! answered by the simulated kernel.
 
 pub mod clock;
+pub mod file_pages;
 pub mod memory_file;
 pub mod mutex;
 pub mod pagemap;

@@ -37,6 +37,7 @@ const BEFORE_ARMING: &[&str] = &[
     "older-dev-zero-busy",
     "older-dev-zero-pinned",
     "older-dev-zero-shared",
+    "older-static-data",
     "own-uffd-events",
     "own-uffd-first",
     "reserves-terabytes",
@@ -377,6 +378,10 @@ traps! {
     older_dev_zero_busy
     older_dev_zero_pinned
     older_dev_zero_shared
+    older_static_data
+    static_data
+    static_data_busy
+    static_data_cut_short
     orphans_grow
     owner_beside_shared_ends
     owner_of_many_ends

@@ -98,6 +98,8 @@ impl Events<'_> {
         for part in unforked {
             state.mapped.unforked.insert(part.start - from + to..part.end - from + to);
         }
+        // So does what a page of a file begins as.
+        state.mapped.origins.copy(&source, to);
         state.mapped.guards.shift(source, to);
         state.mapped.rights.clear(&target);
         // The source stays, empty, unless its unmapping follows.

@@ -29,6 +29,7 @@ impl Events<'_> {
         let lost = not_inherited(state)?;
         for range in &lost {
             child.mapped.registered.remove(range.clone());
+            child.mapped.origins.clear(range);
         }
         child.faults.is_held = is_held;
         let child = Space::within(parent.quota.clone(), id, uffd, child);

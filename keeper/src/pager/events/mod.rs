@@ -52,7 +52,9 @@ use super::space::{Grace, Space, SpaceState, Vpn};
 use super::spaces::Spaces;
 use crate::attention::Attention;
 use crate::budget::Budget;
+use crate::config::PAGE_BYTES;
 use crate::event_counts::EventCounts;
+use crate::sys::file_pages::OpenFiles;
 use std::sync::Arc;
 
 /// What events may touch beside the space that they change.
@@ -65,6 +67,8 @@ pub struct Events<'a> {
     pub(super) records: Records<'a>,
     pub(super) spaces: &'a Spaces,
     pub(super) attention: &'a Attention,
+    /// Files whose private mappings were replaced.
+    pub(super) files: &'a OpenFiles,
     pub(super) asks: &'a dyn Asks,
 }
 
@@ -88,6 +92,18 @@ pub(super) trait Asks {
 
     /// Faults: has another thread serve it.
     fn hand_left_over(&self, space: &Space);
+
+    /// Eviction: takes a page on that has come out of the program by another way than eviction.
+    fn spare(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<(), Stop>,
+    ) -> Result<(), Stop>;
+
+    /// Faults: puts such a page back, unless something is in the way.
+    fn put_back(&self, space: &Space, state: &mut SpaceState, vpn: Vpn);
 
     /// Eviction: a batch of the space's coldest pages leaves. How many; 0 if there are none.
     fn evict_batch(&self, space: &Arc<Space>, state: &mut SpaceState) -> Result<u64, Stop>;

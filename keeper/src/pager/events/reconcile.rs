@@ -245,7 +245,8 @@ mod tests {
     fn mapping(range: Range<u64>, inode: u64) -> Mapping {
         let name = if inode == 0 { String::new() } else { "/lib/libc.so.6".to_owned() };
         let (read, write, exec, private) = (true, true, false, true);
-        Mapping { range, read, write, exec, private, device: (0, 0), inode, name }
+        let (offset, device) = (0, (0, 0));
+        Mapping { range, read, write, exec, private, offset, device, inode, name }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::config::PAGE_BYTES;
 use crate::pager::events::Events;
+use crate::pager::events::calls::has_data_to_replace;
 use crate::pager::space::{Space, SpaceState};
 use crate::pager::{Stop, asked};
 use crate::ranges::PageRanges;
@@ -30,6 +31,9 @@ pub struct Surveyed {
     pub refused_pages: u64,
     /// How long the space's lock was waited for.
     pub waited: Duration,
+    /// There is data of files whose place plain memory is to take, once no call may be changing
+    /// mappings.
+    pub is_put_off: bool,
 }
 
 impl Events<'_> {
@@ -60,7 +64,8 @@ impl Events<'_> {
             // An agent outlives each thread of the program.
             let pid = state.processes.some_pid().unwrap_or(thread);
             let mut anew = !unheld(state, &mappings).is_empty()
-                || mappings.iter().any(procfs::Mapping::is_zero_device);
+                || mappings.iter().any(procfs::Mapping::is_zero_device)
+                || has_data_to_replace(state, &mappings);
             for _ in 0..SURVEY_ROUNDS {
                 if !anew {
                     break;
@@ -91,6 +96,7 @@ impl Events<'_> {
             // What may be recorded of a range that is not ours is of a mapping long gone. (Not
             // later: a move into the range may be on its way from now on.)
             self.dropped(space, state, gap.clone())?;
+            state.mapped.origins.clear(&gap);
             state.mapped.registering.insert(gap.clone());
             let (start, len) = in_bytes(&gap);
             match space.uffd.register(start, len) {
@@ -104,7 +110,11 @@ impl Events<'_> {
         let has_old = mappings.iter().any(procfs::Mapping::is_zero_device);
         if fresh.is_empty() {
             state.mapped.registering = PageRanges::default();
-            return Ok(has_old && self.replace_zero_devices(space, state, pid, surveyed)?);
+            let is_zero_replaced =
+                has_old && self.replace_zero_devices(space, state, pid, surveyed)?;
+            return Ok(
+                self.replace_data(space, state, pid, &mappings, surveyed)? || is_zero_replaced
+            );
         }
         if !std::mem::replace(&mut state.mapped.knows_advice, true) {
             let advised = self.learn_advice(space, state)?;

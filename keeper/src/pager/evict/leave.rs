@@ -7,11 +7,35 @@ use crate::event_counts::add;
 use crate::hand::Hand;
 use crate::pager::Stop;
 use crate::pager::plain::wipe;
-use crate::pager::space::{Space, SpaceState};
+use crate::pager::space::{Space, SpaceState, Vpn};
 use crate::profile::{self, Phase};
 use std::sync::Arc;
 
 impl Evict<'_> {
+    /// A page that was no page of the Clear has come out of the program, by another way: `read`
+    /// takes it from there. It is spared, or sealed if there is no buffer for it.
+    pub(in crate::pager) fn spare(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        self.budget.track(1);
+        if self.plain.left() == 0 {
+            self.seal_oldest(space, &mut state.grace, self.budget.batch())?;
+        }
+        let Some(mut plain) = self.plain.take() else {
+            let mut page = [0u8; PAGE_BYTES];
+            let sealed = read(&mut page).and_then(|()| self.seal_now(space, vpn, &mut page));
+            wipe(&mut page[..]);
+            return sealed;
+        };
+        read(&mut plain)?;
+        state.grace.spare(vpn, plain);
+        Ok(())
+    }
+
     /// A page is in staging slot `slot`: spare it, drop it, or note that its ciphertext is current.
     pub(super) fn has_left(
         &self,
@@ -45,7 +69,8 @@ impl Evict<'_> {
         profile::ended(Phase::Lists);
         hand.copy_data(slot, &mut plain);
         profile::ended(Phase::Take);
-        let holds_nothing = is_zero(&plain);
+        // Where there is a file, nothing recorded means what the file has.
+        let holds_nothing = is_zero(&plain) && !state.mapped.origins.contains(leaving.vpn);
         profile::ended(Phase::Zero);
         if holds_nothing {
             add(&self.counts.zero_evictions, 1);

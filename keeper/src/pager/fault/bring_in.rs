@@ -214,7 +214,8 @@ impl Fault<'_> {
     }
 }
 
-fn as_bytes(pages: &[Page]) -> &[u8] {
+/// The bytes of pages in order.
+pub(super) fn as_bytes(pages: &[Page]) -> &[u8] {
     // SAFETY: `Page` is `repr(C)` around a byte array and aligned to its own size, so a slice of
     // pages is a contiguous run of initialised bytes; the lifetime is the slice's.
     unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), size_of_val(pages)) }

@@ -99,8 +99,8 @@ impl Fault<'_> {
         Ok(served)
     }
 
-    /// Fills the pages at `vpn` that were looked up: those of `scratch.records`, or else `absent`
-    /// pages that have no record.
+    /// Fills the pages at `vpn` that were looked up: those of `scratch.records`, or else some of
+    /// `absent` pages that have no record.
     pub(super) fn fill(
         &self,
         space: &Space,
@@ -110,10 +110,15 @@ impl Fault<'_> {
         write: bool,
         scratch: &mut Scratch,
     ) -> Result<(u64, Served), Unserved> {
-        if scratch.records.is_empty() {
-            self.fill_zeros(space, state, vpn, absent, write)
-        } else {
-            self.bring_in(space, state, vpn, write, scratch)
+        if !scratch.records.is_empty() {
+            return self.bring_in(space, state, vpn, write, scratch);
+        }
+        match state.mapped.origins.of(vpn) {
+            Some(origin) => self.fill_of_file(space, state, vpn, absent, &origin, scratch),
+            None => {
+                let zeros = state.mapped.origins.zeros_from(vpn, absent);
+                self.fill_zeros(space, state, vpn, zeros, write)
+            }
         }
     }
 
@@ -165,7 +170,7 @@ impl Fault<'_> {
     }
 
     /// Two threads may fault on one page; the first message served both. Or `madvise` removed it
-    /// just after it came in: then it is zeros now, whatever it was.
+    /// just after it came in: then it is what it began as, whatever it was.
     fn already_there(
         &self,
         space: &Space,
@@ -189,7 +194,10 @@ impl Fault<'_> {
         }
         if !is_there {
             // After every other answer of the kernel, the thread tries again.
-            let _ = unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?;
+            let _ = match state.mapped.origins.of(vpn) {
+                Some(origin) => self.copy_of_file(space, vpn, &origin)?,
+                None => unless_event(space.uffd.zero(address, PAGE_BYTES as u64).1)?,
+            };
         }
         let repeats = if state.faults.repeated.0 == vpn { state.faults.repeated.1 + 1 } else { 1 };
         state.faults.repeated = (vpn, repeats);
@@ -200,6 +208,16 @@ impl Fault<'_> {
         }
         state.pending.wakes.push((address, PAGE_BYTES as u64));
         Ok(Served::Yes)
+    }
+
+    /// Puts a page of the grace list back where no thread has missed it yet, if it may be there
+    /// still.
+    pub(in crate::pager) fn put_back(&self, space: &Space, state: &mut SpaceState, vpn: Vpn) {
+        let Some(page) = state.grace.pages.get(&vpn) else { return };
+        if space.uffd.copy(vpn * PAGE_BYTES as u64, &page.plain[..], false).1.is_ok() {
+            state.grace.pages.remove(&vpn);
+            state.clear.enqueue(vpn, false, false);
+        }
     }
 
     fn second_chance(

@@ -10,6 +10,7 @@
 //!         needs_room for as many as were found                                   turn_back.rs
 //!         bring_in   ciphertexts, verified, UFFDIO_COPY                          bring_in.rs
 //!         fill_zeros no record: zeros                                            zeros.rs
+//!         fill_of_file  no record, and it was a mapping of a file                of_file.rs
 //!         fetch_further  pages below, or in line with it, are read ahead          line.rs
 //!       written      no longer clean, no longer shared; protection lifted        written.rs
 //! verify_stored      no fault: the scrubber's turn, pages stay where they are    verify_stored.rs
@@ -24,6 +25,7 @@
 mod bring_in;
 mod line;
 mod missing;
+mod of_file;
 mod reseal;
 mod serve;
 mod turn_back;

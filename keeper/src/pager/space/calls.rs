@@ -77,6 +77,9 @@ const REMOVALS_REMEMBERED: usize = 64;
 /// Above so many remembered calls that change rights, those that are over are looked for.
 const PROTECTING_REMEMBERED: usize = 64;
 
+/// The same for calls on memory that is not the pager's.
+const LET_THROUGH_REMEMBERED: usize = 64;
+
 /// The calls of the program that change its memory.
 #[derive(Default)]
 pub struct Calls {
@@ -96,6 +99,11 @@ pub struct Calls {
     pub(crate) removed: VecDeque<Range<Vpn>>,
     /// When memory of `/dev/zero` could not be replaced last.
     pub zero_device_refused: Option<Instant>,
+    /// Mappings of files that could not be replaced, by their addresses, and when that was first.
+    pub data_left: (Option<Instant>, Vec<Range<u64>>),
+    /// The last call of each thread on memory that is not the pager's that was let through, if it
+    /// made no other since.
+    let_through: Vec<InFlight>,
 }
 
 /// After so many attempts to fork that came to nothing a thread's signals are held back.
@@ -133,8 +141,24 @@ impl Calls {
         self.protecting.push((call, range));
     }
 
+    /// A call on memory that is not the pager's is let through. No other waits for it.
+    pub fn lets_through(&mut self, tid: i32, number: i64) {
+        if self.let_through.len() >= LET_THROUGH_REMEMBERED {
+            self.let_through.retain(|call| call.has_left() != Some(true));
+        }
+        let since = Instant::now();
+        self.let_through.push(InFlight { tid, number, until: Until::Left, since });
+    }
+
+    /// Whether such a call may be under way still.
+    pub fn may_be_mapping(&mut self) -> bool {
+        self.let_through.retain(|call| call.has_left() != Some(true));
+        !self.let_through.is_empty()
+    }
+
     /// A thread makes another call: what it made before is over.
     pub fn makes_another(&mut self, tid: i32) {
+        self.let_through.retain(|call| call.tid != tid);
         self.protecting.retain(|(call, _)| call.tid != tid);
     }
 

@@ -13,6 +13,7 @@ impl SpaceState {
             registered,
             rights: self.mapped.rights.clone(),
             guards: self.mapped.guards.clone(),
+            origins: self.mapped.origins.clone(),
             sealed: self.mapped.sealed.clone(),
             ..Mapped::default()
         };

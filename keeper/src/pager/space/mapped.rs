@@ -1,6 +1,6 @@
 //! What the program's mappings are known to be.
 
-use super::Vpn;
+use super::{Origins, Vpn};
 use crate::config::PAGE_BYTES;
 use crate::pager::rights::Rights;
 use crate::ranges::PageRanges;
@@ -25,6 +25,8 @@ pub struct Mapped {
     /// It has an agent, and what it advised before is known; since then each call that advises is
     /// heard.
     pub(crate) follows_advice: bool,
+    /// What pages hold that the program has not written, where that is not zeros.
+    pub origins: Origins,
     /// Ranges that the program has sealed (`mseal`).
     pub sealed: PageRanges,
     /// What the program maps is locked, and perhaps filled before it is registered (`mlockall`
@@ -41,6 +43,7 @@ impl Mapped {
         self.registered.remove(range.clone());
         self.unforked.remove(range.clone());
         self.guards.remove(range.clone());
+        self.origins.clear(range);
         self.rights.clear(range);
         self.sealed.remove(range.clone());
     }

@@ -17,6 +17,8 @@ pub struct Mapping {
     pub exec: bool,
     /// Private (copy on write), not shared.
     pub private: bool,
+    /// Where in its file it begins, in bytes.
+    pub offset: u64,
     /// Major and minor number of the file's file system.
     pub device: (u32, u32),
     /// Inode number; 0 for anonymous memory.
@@ -35,6 +37,13 @@ impl Mapping {
         self.private && self.inode == 0 && name_ok
     }
 
+    /// Whether it is a private mapping of a file that may be written and not executed: `.data`, as
+    /// a rule.
+    pub fn is_data_of_file(&self) -> bool {
+        let is_of_file = self.private && self.inode != 0 && !self.is_zero_device();
+        is_of_file && self.read && self.write && !self.exec
+    }
+
     /// Whether it is a private mapping of `/dev/zero`: anonymous memory that shows a file.
     pub fn is_zero_device(&self) -> bool {
         self.private && self.name == "/dev/zero"
@@ -50,6 +59,21 @@ pub struct ZeroDevice {
     pub is_unreserved: bool,
     /// `MADV_DONTFORK`.
     pub is_unforked: bool,
+}
+
+/// The mappings of a process with data of a file that have no property that new memory lacks.
+pub fn plain_data_of_files(pid: i32) -> io::Result<Vec<Mapping>> {
+    /// Rights, accounting, advice on speed, soft-dirty.
+    const HARMLESS: [&str; 12] =
+        ["rd", "wr", "mr", "mw", "me", "ac", "nr", "nh", "hg", "sd", "sr", "rr"];
+    let mut found = Vec::new();
+    for_each_flagged(pid, &mut |mapping, flags, sizes| {
+        let is_plain = flags.iter().all(|flag| HARMLESS.contains(flag));
+        if mapping.is_data_of_file() && is_plain && sizes.swapped_kib == 0 {
+            found.push(mapping.clone());
+        }
+    })?;
+    Ok(found)
 }
 
 /// The `/dev/zero` mappings of a process that are readable and writable and have no property that
@@ -79,7 +103,8 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let permissions = fields.next()?.as_bytes();
-    let (major, minor) = fields.nth(1)?.split_once(':')?;
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let (major, minor) = fields.next()?.split_once(':')?;
     let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
     let inode = fields.next()?.parse().ok()?;
     if permissions.len() < 4 {
@@ -91,6 +116,7 @@ pub(super) fn parse_mapping(line: &str) -> Option<Mapping> {
         write: permissions[1] == b'w',
         exec: permissions[2] == b'x',
         private: permissions[3] == b'p',
+        offset,
         device,
         inode,
         name: fields.next().unwrap_or("").trim_start().to_owned(),
@@ -207,7 +233,7 @@ pub fn may_wait_for_a_program(pid: i32, address: u64) -> bool {
 
 /// Whether the kernel itself has the contents of a mapping: it is of no file, of memory that has
 /// the form of one, or of a mounted file system that no program serves.
-fn is_served_by_kernel(pid: i32, mapping: &Mapping) -> bool {
+pub fn is_served_by_kernel(pid: i32, mapping: &Mapping) -> bool {
     const MEMORY: [&str; 3] = ["/memfd:", "/dev/zero", "/SYSV"];
     mapping.inode == 0
         || MEMORY.iter().any(|memory| mapping.name.starts_with(memory))

@@ -81,6 +81,17 @@ impl Pagemap {
         self.scan(range, &is_present, visit)
     }
 
+    pub fn anonymous_pages(&self, range: Range<u64>) -> io::Result<u64> {
+        let mut pages = 0;
+        self.for_each_present(range, &mut |run| pages += (run.end - run.start) / PAGE)?;
+        Ok(pages)
+    }
+
+    /// Of mappings of files only, none of which is replaced here.
+    pub fn exclusive_pages(&self, _range: Range<u64>) -> io::Result<u64> {
+        Ok(0)
+    }
+
     pub fn for_each_zero(
         &self,
         range: Range<u64>,

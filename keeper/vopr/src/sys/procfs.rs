@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 
 /// Some of it is read by unit tests of the pager's only.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(dead_code)]
 pub struct Mapping {
     pub range: Range<u64>,
@@ -14,6 +14,7 @@ pub struct Mapping {
     pub write: bool,
     pub exec: bool,
     pub private: bool,
+    pub offset: u64,
     pub device: (u32, u32),
     pub inode: u64,
     pub name: String,
@@ -26,6 +27,11 @@ impl Mapping {
     }
 
     pub fn is_zero_device(&self) -> bool {
+        false
+    }
+
+    /// None of those here is replaced.
+    pub fn is_data_of_file(&self) -> bool {
         false
     }
 }
@@ -77,7 +83,7 @@ pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
         let (read, write, exec) = (m.rights.read, m.rights.write, m.rights.exec);
         let inode = u64::from(m.of_file);
         let (device, name) = ((0, 0), String::new());
-        Mapping { range, read, write, exec, private: true, device, inode, name }
+        Mapping { range, read, write, exec, private: true, offset: 0, device, inode, name }
     });
     Ok(found.collect())
 }
@@ -102,6 +108,14 @@ pub fn is_ending(_pid: i32, _tid: i32) -> bool {
 
 pub fn replaceable_zero_devices(_pid: i32) -> io::Result<Vec<ZeroDevice>> {
     Ok(Vec::new())
+}
+
+pub fn plain_data_of_files(_pid: i32) -> io::Result<Vec<Mapping>> {
+    Ok(Vec::new())
+}
+
+pub fn may_pin(_pid: i32, _mappings: &[Mapping]) -> bool {
+    false
 }
 
 pub fn is_zero_device(_tid: i32, _fd: i32) -> bool {

@@ -50,6 +50,7 @@ mod shm_remap;
 mod signals;
 mod silent_calls;
 mod spawn;
+mod static_data;
 mod stopped;
 mod strict_filters;
 mod syscalls;
@@ -206,6 +207,10 @@ pub const ALL: &[(&str, Trap)] = &[
     ("older-dev-zero-busy", zero_device::older_dev_zero_busy),
     ("older-dev-zero-pinned", zero_device::older_dev_zero_pinned),
     ("older-dev-zero-shared", zero_device::older_dev_zero_shared),
+    ("older-static-data", static_data::older_static_data),
+    ("static-data", static_data::static_data),
+    ("static-data-busy", static_data::static_data_busy),
+    ("static-data-cut-short", static_data::static_data_cut_short),
     ("orphans-grow", growing::orphans_grow),
     ("owner-beside-shared-ends", robust_mutexes::owner_beside_shared_ends),
     ("owner-of-many-ends", robust_mutexes::owner_of_many_ends),

@@ -41,6 +41,9 @@ impl Events<'_> {
         let is_anonymous = has(libc::MAP_ANONYMOUS)
             || has(libc::MAP_PRIVATE) && procfs::is_zero_device(call.tid, fd as i32);
         if !is_anonymous || has(libc::MAP_HUGETLB) {
+            if has(libc::MAP_PRIVATE) && prot & libc::PROT_WRITE as u64 != 0 {
+                space.has_mapped_data.store(true, Relaxed);
+            }
             let matters = replaces && state.mapped.registered.touches(&range);
             return Ok(match matters {
                 true => wait_for(&mut state.calls, call, Until::Replaced(range)),
@@ -171,7 +174,11 @@ impl Events<'_> {
             // The kernel extends a registered mapping; only what was there is in its event.
             let (old, new) = (bytes(result as u64, old_len), bytes(result as u64, new_len));
             let grown = old.end..new.end;
+            let origin = state.mapped.origins.of(old.end - 1);
             state.unmapped(&grown);
+            if let Some(origin) = origin {
+                state.mapped.origins.set(&grown, &origin.file, origin.number + 1);
+            }
             state.mapped.registered.insert(grown.clone());
             if was_unforked {
                 // What was advised of the mapping holds for all of it.

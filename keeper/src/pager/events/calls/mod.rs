@@ -6,6 +6,7 @@
 //! other calls of the space wait.
 
 mod advice;
+mod data;
 mod end_of_thread;
 mod forking;
 mod kernel_stores;
@@ -26,6 +27,7 @@ use crate::ranges::PageRanges;
 use crate::sys::clock::Instant;
 use crate::sys::procfs;
 use crate::sys::seccomp::Announced;
+pub(super) use data::has_data_to_replace;
 pub(crate) use mappings::MAP_DROPPABLE;
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,6 +41,23 @@ const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
 const EAGAIN: i64 = -(libc::EAGAIN as i64);
+
+/// Calls that can put something else where a mapping is, or change what it is.
+const CHANGES_MAPPINGS: [i64; 13] = [
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_pkey_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_shmat,
+    libc::SYS_shmdt,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_mlockall,
+    SYS_MSEAL,
+];
 
 /// What becomes of an announced call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +105,12 @@ impl Events<'_> {
                 return Ok(Answer::GoOn);
             }
             let answer = self.answer(space, &mut state, call, begins);
+            if matches!(answer, Ok(Answer::GoOn))
+                && state.calls.in_flight.is_none()
+                && CHANGES_MAPPINGS.contains(&call.number)
+            {
+                state.calls.lets_through(call.tid, call.number);
+            }
             if let (Ok(Answer::GoOn), Begins::Awaited(word)) = (&answer, begins) {
                 state.end_words.begin(word);
             }

@@ -1,0 +1,263 @@
+//! Private mappings of files that the program writes to: `.data`, as a rule.
+//!
+//! The kernel registers no mapping of a file with a userfaultfd, and moves no page out of one. So
+//! plain anonymous memory takes its place, a few pages at a time, while the program goes on:
+//!
+//! 1. each page becomes the program's own (`MADV_POPULATE_WRITE`), if it is not: from now on what
+//!    the program stores goes to that page, and to no copy of it;
+//! 2. the pages are held by a pipe of the agent's (`vmsplice`);
+//! 3. new memory, registered and empty, is moved over them (`mremap`). A thread that touches it
+//!    waits; what was stored until that moment is in the pipe, and nothing is stored there any more;
+//! 4. the contents are read out of the pipe, and are pages that have left the program. They come
+//!    back at once, where nothing is in the way.
+//!
+//! Pages that the program drops later hold again what the file has.
+
+use crate::config::PAGE_BYTES;
+use crate::event_counts::add;
+use crate::hand::{Action, HELD_PAGES};
+use crate::pager::agent::ended_with_program;
+use crate::pager::events::Events;
+use crate::pager::events::survey::Surveyed;
+use crate::pager::space::{Space, SpaceState, Vpn, in_pages};
+use crate::pager::{Stop, asked};
+use crate::sys::clock::Instant;
+use crate::sys::file_pages::FilePages;
+use crate::sys::pagemap::Pagemap;
+use crate::sys::procfs::{self, Mapping};
+use crate::sys::uffd::Message;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The largest mapping that is replaced. Of a larger one most may be what the file has, no secret
+/// and not to be encrypted.
+const MOST_BYTES: u64 = 4 << 20;
+/// Mappings that could not be replaced are tried again after this time.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// One mapping, and what takes its place.
+struct Replacement<'a> {
+    mapping: &'a Mapping,
+    file: Arc<FilePages>,
+    /// Where the new memory is.
+    new: u64,
+}
+
+/// Whether there are mappings whose place plain memory may take, and has not been refused.
+pub(in crate::pager::events) fn has_data_to_replace(
+    state: &SpaceState,
+    mappings: &[Mapping],
+) -> bool {
+    let may_be_replaced = state.calls.is_announced
+        && state.agent.hand.is_some()
+        && state.processes.pids.len() == 1
+        && !state.mapped.locks_future;
+    may_be_replaced && mappings.iter().any(|mapping| is_to_be_replaced(state, mapping))
+}
+
+fn is_to_be_replaced(state: &SpaceState, mapping: &Mapping) -> bool {
+    let range = &mapping.range;
+    let (since, left) = &state.calls.data_left;
+    let is_left = since.is_some_and(|since| since.elapsed() < PAUSE) && left.contains(range);
+    mapping.is_data_of_file()
+        && range.end - range.start <= MOST_BYTES
+        && !is_left
+        && !state.agent.owned_ranges().iter().any(|own| own.contains(&range.start))
+}
+
+impl Events<'_> {
+    /// Puts plain memory in the place of each such mapping. Whether there was any.
+    pub(in crate::pager::events) fn replace_data(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pid: i32,
+        mappings: &[Mapping],
+        surveyed: &mut Surveyed,
+    ) -> Result<bool, Stop> {
+        if !has_data_to_replace(state, mappings) {
+            return Ok(false);
+        }
+        // No call of the program's may change mappings meanwhile.
+        surveyed.is_put_off = state.calls.in_flight.is_some() || state.calls.may_be_mapping();
+        if surveyed.is_put_off {
+            return Ok(false);
+        }
+        if state.calls.data_left.0.is_some_and(|since| since.elapsed() >= PAUSE) {
+            state.calls.data_left = (None, Vec::new());
+        }
+        let is_pinning = procfs::may_pin(pid, mappings);
+        let plain = procfs::plain_data_of_files(pid).unwrap_or_default();
+        let mut is_replaced = false;
+        for mapping in mappings {
+            if !is_to_be_replaced(state, mapping) {
+                continue;
+            }
+            let done = match !is_pinning && plain.contains(mapping) {
+                true => self.replace_mapping(space, state, pid, mapping),
+                false => Ok(false),
+            };
+            match done {
+                Ok(true) => is_replaced = true,
+                Ok(false) => leave(state, mapping),
+                Err(_) if ended_with_program(space, state) => {
+                    // The program was killed meanwhile, and its agent ended with it; the watcher
+                    // cleans up.
+                    drop(state.lose_hand());
+                    self.attention.ring();
+                    return Ok(false);
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(is_replaced)
+    }
+
+    /// Whether all of it was replaced.
+    fn replace_mapping(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pid: i32,
+        mapping: &Mapping,
+    ) -> Result<bool, Stop> {
+        let (Some(file), Some(pagemap)) = (self.files.of(pid, mapping), asked::page_table(pid)?)
+        else {
+            return Ok(false);
+        };
+        if !is_all_its_own(&pagemap, mapping).map_err(|error| cannot_look(mapping, &error))? {
+            return Ok(false);
+        }
+        let (addr, len) = (mapping.range.start, mapping.range.end - mapping.range.start);
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
+        let prot = (libc::PROT_READ | libc::PROT_WRITE) as u32;
+        let new = self.make_one(space, state, Action::Map { addr: 0, len, prot, flags })?;
+        let Ok(new) = u64::try_from(new) else { return Ok(false) };
+        let is_ready = space.uffd.register(new, len).is_ok()
+            && pagemap.anonymous_pages(new..new + len).is_ok_and(|pages| pages == 0);
+        let replacement = Replacement { mapping, file, new };
+        let mut at = addr;
+        while is_ready && at < mapping.range.end {
+            let end = mapping.range.end.min(at + HELD_PAGES * PAGE_BYTES as u64);
+            if !self.replace_part(space, state, &pagemap, &replacement, at..end)? {
+                break;
+            }
+            at = end;
+        }
+        let is_done = at == mapping.range.end;
+        if !is_done {
+            let (addr, len) = (new + (at - addr), mapping.range.end - at);
+            self.make_one(space, state, Action::Unmap { addr, len })?;
+        }
+        add(&self.counts.data_mappings_replaced, u64::from(is_done));
+        Ok(is_done)
+    }
+
+    /// Replaces some pages. False if they stay as they are.
+    fn replace_part(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pagemap: &Pagemap,
+        of: &Replacement<'_>,
+        part: Range<u64>,
+    ) -> Result<bool, Stop> {
+        let mapping = of.mapping;
+        let mut present: Vec<Range<u64>> = Vec::new();
+        let found = pagemap.for_each_present(part.clone(), &mut |run| present.push(run));
+        found.map_err(|error| cannot_look(mapping, &error))?;
+        let (addr, len) = (part.start, part.end - part.start);
+        let offset = part.start - mapping.range.start;
+        let replace = Action::Replace { addr, len, with: of.new + offset };
+        let made = self.make(space, state, &[replace.into()])?;
+        let mut events = made.events.into_iter();
+        if made.results[0].result < 0 {
+            if let Some(hand) = &mut state.agent.hand {
+                hand.drop_held();
+            }
+            self.change_all(space, state, events.collect())?;
+            return Ok(false);
+        }
+        // A call that was under way may follow, and change what is there now.
+        let is_it = |event: &Message| matches!(event, Message::Remap { to, .. } if *to == addr);
+        let mut is_there = false;
+        for event in events.by_ref() {
+            is_there = is_it(&event);
+            self.change(space, state, event)?;
+            if is_there {
+                break;
+            }
+        }
+        if !is_there {
+            return Err(in_doubt(mapping, "the kernel did not say that it was moved"));
+        }
+        let pages = in_pages(part.start, part.end);
+        state.mapped.rights.set(&pages, (libc::PROT_READ | libc::PROT_WRITE) as u64);
+        let first = (mapping.offset + offset) / PAGE_BYTES as u64;
+        state.mapped.origins.set(&pages, &of.file, first);
+        self.spare_held(space, state, mapping, pages.clone())?;
+        state.pending.wakes.push((addr, len));
+        let rest: Vec<Message> = events.collect();
+        let is_disturbed = !rest.is_empty();
+        self.change_all(space, state, rest)?;
+        let was_present = |vpn: &Vpn| {
+            let address = vpn * PAGE_BYTES as u64;
+            present.iter().any(|run| run.contains(&address))
+        };
+        let present: Vec<Vpn> = pages.filter(was_present).collect();
+        self.budget.copies_are_tracked(present.len() as u64);
+        // Copies of file pages count up to a quarter of the limit; from now on each counts.
+        if self.budget.free() == 0 {
+            self.asks.seal_all(space, &mut state.grace)?;
+        } else if !is_disturbed {
+            present.into_iter().for_each(|vpn| self.asks.put_back(space, state, vpn));
+        }
+        Ok(true)
+    }
+
+    /// What the pipe holds are pages that have left the program.
+    fn spare_held(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        mapping: &Mapping,
+        pages: Range<Vpn>,
+    ) -> Result<(), Stop> {
+        let Some(mut hand) = state.agent.hand.take() else {
+            return Err(in_doubt(mapping, "the agent is not there"));
+        };
+        let mut read = |page: &mut [u8; PAGE_BYTES]| {
+            hand.take_held(page).map_err(|error| in_doubt(mapping, &error.to_string()))
+        };
+        let spared =
+            pages.into_iter().try_for_each(|vpn| self.asks.spare(space, state, vpn, &mut read));
+        state.agent.hand = Some(hand);
+        spared
+    }
+}
+
+/// The mapping stays, and is tried again after a while.
+fn leave(state: &mut SpaceState, mapping: &Mapping) {
+    let (since, left) = &mut state.calls.data_left;
+    since.get_or_insert_with(Instant::now);
+    left.push(mapping.range.clone());
+}
+
+/// Whether no other process has any page of it: a forked child's would take as much room again.
+fn is_all_its_own(pagemap: &Pagemap, mapping: &Mapping) -> io::Result<bool> {
+    let mut has_guards = false;
+    pagemap.for_each_guard(mapping.range.clone(), &mut |_| has_guards = true)?;
+    let present = pagemap.anonymous_pages(mapping.range.clone())?;
+    Ok(!has_guards && pagemap.exclusive_pages(mapping.range.clone())? == present)
+}
+
+fn in_doubt(mapping: &Mapping, why: &str) -> Stop {
+    let at = mapping.range.start;
+    Stop::Internal(format!("replacing the data of {} at {at:#x}: {why}", mapping.name))
+}
+
+fn cannot_look(mapping: &Mapping, error: &io::Error) -> Stop {
+    in_doubt(mapping, &format!("asking which pages are present: {error}"))
+}
