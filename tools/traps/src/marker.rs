@@ -3,6 +3,7 @@
 use crate::support::children::wait_all;
 use crate::support::sys::{self, check};
 use crate::support::{Options, PAGE, Region, Trouble, Verdict, in_child};
+use crate::traps::DataFile;
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
@@ -35,6 +36,7 @@ const MODES: &[(&str, Change)] = &[
     ("filter", filters),
     ("pinned", pins),
     ("sharer", shares),
+    ("data", into_data),
 ];
 
 /// Fills, does what `--mode` says, prints `ready PID`, sleeps until standard input closes, and
@@ -151,6 +153,17 @@ fn filters(_: &Options, region: Region) -> Result<Region, Trouble> {
         check("no_new_privs", libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
         let mode = libc::SECCOMP_MODE_FILTER;
         check("seccomp", libc::prctl(libc::PR_SET_SECCOMP, mode, &program))?;
+    }
+    Ok(region)
+}
+
+/// Private mappings of a file, 2 MiB each, have all of it.
+fn into_data(options: &Options, region: Region) -> Result<Region, Trouble> {
+    const PIECE: usize = 512;
+    let file = DataFile::new(options, PIECE)?;
+    for first in (0..region.pages).step_by(PIECE) {
+        file.map_at(region.page(first))?;
+        plant(options, &region.part(first, PIECE));
     }
     Ok(region)
 }

@@ -114,6 +114,32 @@ fn a_program_with_a_filter_shows_no_more_than_the_clear() {
     shows_no_more_than_the_clear("filter", 1);
 }
 
+/// The kernel makes its copies of file pages as they are written, and no pager can hold them: plain
+/// memory takes the place of such mappings soon after.
+#[test]
+fn data_of_files_shows_no_more_than_the_clear_once_it_was_replaced() {
+    if !root() {
+        return skip("secrecy (data)", "only root may read other processes' memory");
+    }
+    let scratch = Scratch::new("data");
+    let (digits, bytes) = marker();
+    let clear = CLEAR.to_string();
+    let run = planted(&digits).with_words(&["--mode", "data"]);
+    let mut run = run.protected(&["--clear", &clear], scratch.path()).start();
+    run.wait_until("ready", |run| run.stdout().contains("ready").then_some(()));
+    let family: Vec<i32> = run.family().into_iter().filter(|pid| !processes::agent(*pid)).collect();
+    let bound = (CLEAR / PAGE) as usize + SLACK_PAGES;
+    poll("the markers to be no more than the Clear has room for", Duration::from_secs(30), || {
+        let found: BTreeSet<u64> =
+            family.iter().flat_map(|pid| marked_frames(*pid, &bytes)).collect();
+        (found.len() <= bound).then_some(())
+    });
+    let done = run.finish();
+    done.good("marker").really_paged("marker");
+    let replaced = done.statistics("marker").number("data_mappings_replaced");
+    assert!(replaced >= 24, "{replaced} of 24 mappings were replaced");
+}
+
 #[test]
 fn dead_pages_leave_no_plaintext_with_the_keeper() {
     if !root() {

@@ -65,6 +65,7 @@ mod woken;
 mod zero_device;
 
 use crate::support::{Options, Verdict};
+pub use static_data::DataFile;
 pub use strict_filters::allow_only;
 
 /// A self-checking program.

@@ -39,9 +39,15 @@ impl DataFile {
 
     /// A new private mapping of it.
     pub fn map(&self) -> Result<Region, Trouble> {
+        self.map_at(std::ptr::null_mut())
+    }
+
+    /// The same in the place of memory of the caller's, if it is not null.
+    pub fn map_at(&self, place: *mut u8) -> Result<Region, Trouble> {
         let (bytes, fd) = (self.pages * PAGE, self.file.as_raw_fd());
-        // SAFETY: a new mapping.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, RW, libc::MAP_PRIVATE, fd, 0) };
+        let flags = if place.is_null() { 0 } else { libc::MAP_FIXED } | libc::MAP_PRIVATE;
+        // SAFETY: a new mapping; what it replaces is the caller's to decide.
+        let at = unsafe { libc::mmap(place.cast(), bytes, RW, flags, fd, 0) };
         if at == libc::MAP_FAILED {
             return Err(Trouble(format!("mmap of a file: {}", sys::errno_text())));
         }
