@@ -174,7 +174,7 @@ impl events::Asks for Pager {
         space: &Space,
         state: &mut SpaceState,
         vpn: Vpn,
-        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<(), Stop>,
+        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<bool, Stop>,
     ) -> Result<(), Stop> {
         self.evict().spare(space, state, vpn, read)
     }

@@ -93,13 +93,14 @@ pub(super) trait Asks {
     /// Faults: has another thread serve it.
     fn hand_left_over(&self, space: &Space);
 
-    /// Eviction: takes a page on that has come out of the program by another way than eviction.
+    /// Eviction: takes a page on that has come out of the program by another way than eviction, if
+    /// `read` finds that it has to be kept.
     fn spare(
         &self,
         space: &Space,
         state: &mut SpaceState,
         vpn: Vpn,
-        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<(), Stop>,
+        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<bool, Stop>,
     ) -> Result<(), Stop>;
 
     /// Faults: puts such a page back, unless something is in the way.

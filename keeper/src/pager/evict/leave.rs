@@ -13,26 +13,34 @@ use std::sync::Arc;
 
 impl Evict<'_> {
     /// A page that was no page of the Clear has come out of the program, by another way: `read`
-    /// takes it from there. It is spared, or sealed if there is no buffer for it.
+    /// takes it from there, and says whether there is anything to keep. It is spared, or sealed if
+    /// there is no buffer for it.
     pub(in crate::pager) fn spare(
         &self,
         space: &Space,
         state: &mut SpaceState,
         vpn: Vpn,
-        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<(), Stop>,
+        read: &mut dyn FnMut(&mut [u8; PAGE_BYTES]) -> Result<bool, Stop>,
     ) -> Result<(), Stop> {
-        self.budget.track(1);
         if self.plain.left() == 0 {
             self.seal_oldest(space, &mut state.grace, self.budget.batch())?;
         }
         let Some(mut plain) = self.plain.take() else {
             let mut page = [0u8; PAGE_BYTES];
-            let sealed = read(&mut page).and_then(|()| self.seal_now(space, vpn, &mut page));
+            let sealed = read(&mut page).and_then(|is_kept| match is_kept {
+                true => {
+                    self.budget.track(1);
+                    self.seal_now(space, vpn, &mut page)
+                }
+                false => Ok(()),
+            });
             wipe(&mut page[..]);
             return sealed;
         };
-        read(&mut plain)?;
-        state.grace.spare(vpn, plain);
+        if read(&mut plain)? {
+            self.budget.track(1);
+            state.grace.spare(vpn, plain);
+        }
         Ok(())
     }
 

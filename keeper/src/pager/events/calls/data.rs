@@ -197,45 +197,55 @@ impl Events<'_> {
         state.mapped.rights.set(&pages, (libc::PROT_READ | libc::PROT_WRITE) as u64);
         let first = (mapping.offset + offset) / PAGE_BYTES as u64;
         state.mapped.origins.set(&pages, &of.file, first);
-        self.spare_held(space, state, mapping, pages.clone())?;
-        state.pending.wakes.push((addr, len));
-        let rest: Vec<Message> = events.collect();
-        let is_disturbed = !rest.is_empty();
-        self.change_all(space, state, rest)?;
-        let was_present = |vpn: &Vpn| {
+        let was_present = |vpn: Vpn| {
             let address = vpn * PAGE_BYTES as u64;
             present.iter().any(|run| run.contains(&address))
         };
-        let present: Vec<Vpn> = pages.filter(was_present).collect();
-        self.budget.copies_are_tracked(present.len() as u64);
+        self.spare_held(space, state, of, pages.clone(), &was_present)?;
+        state.pending.wakes.push((addr, len));
+        self.change_all(space, state, events.collect())?;
+        let present_bytes: u64 = present.iter().map(|run| run.end - run.start).sum();
+        self.budget.copies_are_tracked(present_bytes / PAGE_BYTES as u64);
         // Copies of file pages count up to a quarter of the limit; from now on each counts.
         if self.budget.free() == 0 {
             self.asks.seal_all(space, &mut state.grace)?;
-        } else if !is_disturbed {
-            present.into_iter().for_each(|vpn| self.asks.put_back(space, state, vpn));
+        } else {
+            // Those that a call has dropped or moved meanwhile are on the list no more.
+            pages.into_iter().for_each(|vpn| self.asks.put_back(space, state, vpn));
         }
         Ok(true)
     }
 
-    /// What the pipe holds are pages that have left the program.
+    /// What the pipe holds are pages that have left the program. Of those that became its own just
+    /// now most are as in the file still.
     fn spare_held(
         &self,
         space: &Space,
         state: &mut SpaceState,
-        mapping: &Mapping,
+        of: &Replacement<'_>,
         pages: Range<Vpn>,
+        was_present: &dyn Fn(Vpn) -> bool,
     ) -> Result<(), Stop> {
         let Some(mut hand) = state.agent.hand.take() else {
-            return Err(in_doubt(mapping, "the agent is not there"));
+            return Err(in_doubt(of.mapping, "the agent is not there"));
         };
-        let mut read = |page: &mut [u8; PAGE_BYTES]| {
-            hand.take_held(page).map_err(|error| in_doubt(mapping, &error.to_string()))
-        };
-        let spared =
-            pages.into_iter().try_for_each(|vpn| self.asks.spare(space, state, vpn, &mut read));
+        let offset = of.mapping.offset / PAGE_BYTES as u64;
+        let number = |vpn: Vpn| vpn - of.mapping.range.start / PAGE_BYTES as u64 + offset;
+        let spared = pages.into_iter().try_for_each(|vpn| {
+            self.asks.spare(space, state, vpn, &mut |page| {
+                let taken = hand.take_held(page);
+                taken.map_err(|error| in_doubt(of.mapping, &error.to_string()))?;
+                Ok(was_present(vpn) || !is_as_in_file(&of.file, number(vpn), page))
+            })
+        });
         state.agent.hand = Some(hand);
         spared
     }
+}
+
+fn is_as_in_file(file: &FilePages, number: u64, page: &[u8; PAGE_BYTES]) -> bool {
+    let mut in_file = [0; PAGE_BYTES];
+    file.read_page(number, &mut in_file) && in_file == *page
 }
 
 /// The mapping stays, and is tried again after a while.
