@@ -326,8 +326,8 @@ impl Agent<'_> {
         }
     }
 
-    /// From the first step on each page is the program's own and writable: it stays the one that the
-    /// pipe holds, whatever the program stores, until the last step takes it away.
+    /// From the first step on each page is the program's own and writable: it stays the one that
+    /// the pipe holds, whatever the program stores, until the last step takes it away.
     fn replace(&mut self, addr: usize, len: usize, with: usize) -> Result<usize, Errno> {
         calls::advise(addr, len, calls::POPULATE_WRITE)?;
         if calls::hold(self.post.pipe, addr, len)? != len {

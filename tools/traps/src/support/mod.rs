@@ -40,7 +40,8 @@ pub struct Options {
     /// `glutton` asks for huge pages.
     pub huge: bool,
     /// What `marker` does with its memory: `plain`, `forks`, `moves`, `threads`, `exec`, `filter`,
-    /// `data` or `pinned`. `held`: children of `children-write` stay for a while when they have written.
+    /// `data` or `pinned`. `held`: children of `children-write` stay for a while when they have
+    /// written.
     pub mode: String,
     /// What `marker` plants, 16 bytes.
     pub marker: [u8; 16],

@@ -7,7 +7,8 @@
 //!    the program stores goes to that page, and to no copy of it;
 //! 2. the pages are held by a pipe of the agent's (`vmsplice`);
 //! 3. new memory, registered and empty, is moved over them (`mremap`). A thread that touches it
-//!    waits; what was stored until that moment is in the pipe, and nothing is stored there any more;
+//!    waits; what was stored until that moment is in the pipe, and nothing is stored there any
+//!    more;
 //! 4. the contents are read out of the pipe, and are pages that have left the program. They come
 //!    back at once, where nothing is in the way.
 //!
