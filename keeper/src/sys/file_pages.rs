@@ -2,7 +2,7 @@
 //! to it, and again once the program drops it (`MADV_DONTNEED`).
 
 use super::capabilities::open_closed;
-use super::procfs::{Mapping, is_served_by_kernel};
+use super::procfs::{Mapping, Mounts};
 use crate::config::PAGE_BYTES;
 use crate::sys::mutex::Mutex;
 use std::collections::HashMap;
@@ -45,11 +45,11 @@ impl FilePages {
 pub struct OpenFiles(Mutex<HashMap<(u64, u64), Weak<FilePages>>>);
 
 impl OpenFiles {
-    /// The file of a mapping of process `pid`. None if another file may have its name by now, if it
+    /// The file of a mapping of process `pid`, which has these `mounts`. None if another file may have its name by now, if it
     /// is one whose contents may change under the mapping (it was opened to be written, too), if a
     /// program serves it (FUSE), or if it does not reach to the end of the mapping.
-    pub fn of(&self, pid: i32, mapping: &Mapping) -> Option<Arc<FilePages>> {
-        if !is_served_by_kernel(pid, mapping) || may_be_written(pid, mapping) {
+    pub fn of(&self, pid: i32, mounts: &Mounts, mapping: &Mapping) -> Option<Arc<FilePages>> {
+        if !mounts.serve(mapping) || may_be_written(pid, mapping) {
             return None;
         }
         let file = open(pid, mapping)?;
@@ -127,8 +127,9 @@ mod tests {
         let (mapping, path) = mapped("pages", 3, false);
         assert!(mapping.is_data_of_file());
         let (own, open) = (std::process::id() as i32, OpenFiles::default());
-        let file = open.of(own, &mapping).expect("a file of the kernel's own");
-        let again = open.of(own, &mapping).expect("as before");
+        let mounts = Mounts::of(own);
+        let file = open.of(own, &mounts, &mapping).expect("a file of the kernel's own");
+        let again = open.of(own, &mounts, &mapping).expect("as before");
         assert!(Arc::ptr_eq(&file, &again), "it is open once");
         let mut page = [1; PAGE_BYTES];
         assert!(file.read_page(1, &mut page) && page == [7; PAGE_BYTES]);
@@ -140,7 +141,7 @@ mod tests {
         assert!(!file.read_page(3, &mut page), "behind its end");
         drop((file, again));
         fs::write(&path, [5]).expect("it is ours");
-        let other = open.of(own, &mapping);
+        let other = open.of(own, &mounts, &mapping);
         assert!(other.is_none(), "it does not reach to the end of the mapping any more");
         fs::remove_file(&path).expect("it is ours");
     }
@@ -148,9 +149,10 @@ mod tests {
     #[test]
     fn what_may_change_under_its_mapping_is_left_alone() {
         let own = std::process::id() as i32;
+        let mounts = Mounts::of(own);
         for (name, pages, is_written) in [("written", 3, true), ("short", 4, false)] {
             let (mapping, path) = mapped(name, pages, is_written);
-            assert!(OpenFiles::default().of(own, &mapping).is_none(), "{name}");
+            assert!(OpenFiles::default().of(own, &mounts, &mapping).is_none(), "{name}");
             fs::remove_file(&path).expect("it is ours");
         }
     }
@@ -161,7 +163,8 @@ mod tests {
         let (mapping, path) = mapped("replaced", 3, false);
         fs::remove_file(&path).expect("it is ours");
         fs::write(&path, vec![8_u8; 3 * PAGE_BYTES]).expect("another");
-        let file = OpenFiles::default().of(std::process::id() as i32, &mapping);
+        let own = std::process::id() as i32;
+        let file = OpenFiles::default().of(own, &Mounts::of(own), &mapping);
         let mut page = [0; PAGE_BYTES];
         assert!(file.is_none_or(|file| file.read_page(0, &mut page) && page == [7; PAGE_BYTES]));
         fs::remove_file(&path).expect("it is ours");

@@ -14,9 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 pub use mappings::{
-    Advised, Described, Mapping, ZeroDevice, advised_ranges, described, has_userfault,
-    is_served_by_kernel, locked_ranges, mappings, may_wait_for_a_program, plain_data_of_files,
-    replaceable_zero_devices,
+    Advised, Described, Mapping, Mounts, ZeroDevice, advised_ranges, described, has_userfault,
+    locked_ranges, mappings, may_wait_for_a_program, plain_data_of_files, replaceable_zero_devices,
 };
 pub use share::{AnonymousShare, shared_anonymous_pages};
 

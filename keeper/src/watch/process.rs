@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Growth since the last survey, in pages, that makes the next one due.
 const UNSEEN_PAGES: u64 = 32;
+/// After a survey, data that was mapped since waits for this time.
+const DATA_PAUSE: Duration = Duration::from_millis(5);
 /// A process with registered memory that no space has claimed by then uses a userfaultfd of its
 /// own.
 const RECOGNITION_TIME: Duration = Duration::from_secs(2);
@@ -266,8 +268,10 @@ impl Process {
         let is_urgent = has_grown && is_short && last.when.elapsed() >= 2 * last.cost;
         let registers_new = is_heard && space.registers_new();
         let has_mapped = !registers_new && last.size_pages != self.resident.size_pages;
-        let has_mapped = has_mapped || last.is_put_off || space.has_mapped_data.load(Relaxed);
-        (has_mapped || has_grown) && (is_urgent || due(last.when, last.cost))
+        // A program that begins maps its libraries one after the other, and may be over soon.
+        let has_data = (last.is_put_off || space.has_mapped_data.load(Relaxed))
+            && last.when.elapsed() >= DATA_PAUSE;
+        (has_mapped || has_grown || has_data) && (is_urgent || due(last.when, last.cost))
     }
 
     /// Whether the difference between its resident pages and those in the Clear has changed since

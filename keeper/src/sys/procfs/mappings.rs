@@ -225,20 +225,29 @@ pub fn may_wait_for_a_program(pid: i32, address: u64) -> bool {
     let read = for_each_flagged(pid, &mut |mapping, flags, _| {
         if mapping.range.contains(&address) {
             let is_handled = ["um", "uw", "ui"].iter().any(|flag| flags.contains(flag));
-            may_wait = is_handled || !is_served_by_kernel(pid, mapping);
+            may_wait = is_handled || !Mounts::of(pid).serve(mapping);
         }
     });
     read.is_err() || may_wait
 }
 
-/// Whether the kernel itself has the contents of a mapping: it is of no file, of memory that has
-/// the form of one, or of a mounted file system that no program serves.
-pub fn is_served_by_kernel(pid: i32, mapping: &Mapping) -> bool {
-    const MEMORY: [&str; 3] = ["/memfd:", "/dev/zero", "/SYSV"];
-    mapping.inode == 0
-        || MEMORY.iter().any(|memory| mapping.name.starts_with(memory))
-        || text(format!("/proc/{pid}/mountinfo"))
-            .is_ok_and(|mounts| is_mounted_by_kernel(&mounts, mapping.device))
+/// The file systems that a process has mounted.
+pub struct Mounts(String);
+
+impl Mounts {
+    /// Reads them. Where that fails there are none.
+    pub fn of(pid: i32) -> Self {
+        Mounts(text(format!("/proc/{pid}/mountinfo")).unwrap_or_default())
+    }
+
+    /// Whether the kernel itself has the contents of a mapping: it is of no file, of memory that
+    /// has the form of one, or of a mounted file system that no program serves.
+    pub fn serve(&self, mapping: &Mapping) -> bool {
+        const MEMORY: [&str; 3] = ["/memfd:", "/dev/zero", "/SYSV"];
+        mapping.inode == 0
+            || MEMORY.iter().any(|memory| mapping.name.starts_with(memory))
+            || is_mounted_by_kernel(&self.0, mapping.device)
+    }
 }
 
 /// Whether `mountinfo` has a device, and its file system is none of FUSE.

@@ -1,6 +1,6 @@
 //! `sys::file_pages`: no mapping of a file is replaced here.
 
-use super::procfs::Mapping;
+use super::procfs::{Mapping, Mounts};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl FilePages {
 pub struct OpenFiles;
 
 impl OpenFiles {
-    pub fn of(&self, _pid: i32, _mapping: &Mapping) -> Option<Arc<FilePages>> {
+    pub fn of(&self, _pid: i32, _mounts: &Mounts, _mapping: &Mapping) -> Option<Arc<FilePages>> {
         None
     }
 }

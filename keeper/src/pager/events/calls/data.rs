@@ -16,7 +16,7 @@
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
-use crate::hand::{Action, HELD_PAGES};
+use crate::hand::{Action, HELD_PAGES, OPS, Op};
 use crate::pager::agent::ended_with_program;
 use crate::pager::events::Events;
 use crate::pager::events::survey::Surveyed;
@@ -25,7 +25,7 @@ use crate::pager::{Stop, asked};
 use crate::sys::clock::Instant;
 use crate::sys::file_pages::FilePages;
 use crate::sys::pagemap::Pagemap;
-use crate::sys::procfs::{self, Mapping};
+use crate::sys::procfs::{self, Mapping, Mounts};
 use crate::sys::uffd::Message;
 use std::io;
 use std::ops::Range;
@@ -89,31 +89,81 @@ impl Events<'_> {
         if state.calls.data_left.0.is_some_and(|since| since.elapsed() >= PAUSE) {
             state.calls.data_left = (None, Vec::new());
         }
-        let is_pinning = procfs::may_pin(pid, mappings);
-        let plain = procfs::plain_data_of_files(pid).unwrap_or_default();
+        let of = match procfs::may_pin(pid, mappings) {
+            true => Vec::new(),
+            false => self.replaceable(state, pid)?,
+        };
         let mut is_replaced = false;
-        for mapping in mappings {
-            if !is_to_be_replaced(state, mapping) {
-                continue;
+        let done = self.replace_all(space, state, pid, of, &mut is_replaced);
+        match done {
+            Ok(()) => {}
+            Err(_) if ended_with_program(space, state) => {
+                // The program was killed meanwhile, and its agent ended with it; the watcher
+                // cleans up.
+                drop(state.lose_hand());
+                self.attention.ring();
+                return Ok(false);
             }
-            let done = match !is_pinning && plain.contains(mapping) {
-                true => self.replace_mapping(space, state, pid, mapping),
-                false => Ok(false),
-            };
-            match done {
-                Ok(true) => is_replaced = true,
-                Ok(false) => leave(state, mapping),
-                Err(_) if ended_with_program(space, state) => {
-                    // The program was killed meanwhile, and its agent ended with it; the watcher
-                    // cleans up.
-                    drop(state.lose_hand());
-                    self.attention.ring();
-                    return Ok(false);
-                }
-                Err(stop) => return Err(stop),
+            Err(stop) => return Err(stop),
+        }
+        // What is there still stays for a while.
+        let left = asked::mappings(pid)?;
+        left.iter().for_each(|mapping| {
+            if is_to_be_replaced(state, mapping) {
+                leave(state, mapping);
+            }
+        });
+        Ok(is_replaced)
+    }
+
+    /// The mappings that plain memory can take the place of, and their files.
+    fn replaceable(
+        &self,
+        state: &SpaceState,
+        pid: i32,
+    ) -> Result<Vec<(Mapping, Arc<FilePages>)>, Stop> {
+        let Some(pagemap) = asked::page_table(pid)? else { return Ok(Vec::new()) };
+        let plain = procfs::plain_data_of_files(pid).unwrap_or_default();
+        let mounts = Mounts::of(pid);
+        let mut found = Vec::new();
+        for mapping in plain.into_iter().filter(|mapping| is_to_be_replaced(state, mapping)) {
+            if is_all_its_own(&pagemap, &mapping).map_err(|error| cannot_look(&mapping, &error))?
+                && let Some(file) = self.files.of(pid, &mounts, &mapping)
+            {
+                found.push((mapping, file));
             }
         }
-        Ok(is_replaced)
+        Ok(found)
+    }
+
+    /// Replaces these, as far as that succeeds.
+    fn replace_all(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        pid: i32,
+        of: Vec<(Mapping, Arc<FilePages>)>,
+        is_replaced: &mut bool,
+    ) -> Result<(), Stop> {
+        for some in of.chunks(OPS) {
+            let maps: Vec<Op> = some
+                .iter()
+                .map(|(mapping, _)| {
+                    let len = mapping.range.end - mapping.range.start;
+                    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
+                    let prot = (libc::PROT_READ | libc::PROT_WRITE) as u32;
+                    Action::Map { addr: 0, len, prot, flags }.into()
+                })
+                .collect();
+            let made = self.make(space, state, &maps)?;
+            self.change_all(space, state, made.events)?;
+            for ((mapping, file), mapped) in some.iter().zip(made.results) {
+                let Ok(new) = u64::try_from(mapped.result) else { continue };
+                let of = Replacement { mapping, file: Arc::clone(file), new };
+                *is_replaced |= self.replace_mapping(space, state, pid, &of)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether all of it was replaced.
@@ -122,34 +172,24 @@ impl Events<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
         pid: i32,
-        mapping: &Mapping,
+        of: &Replacement<'_>,
     ) -> Result<bool, Stop> {
-        let (Some(file), Some(pagemap)) = (self.files.of(pid, mapping), asked::page_table(pid)?)
-        else {
-            return Ok(false);
-        };
-        if !is_all_its_own(&pagemap, mapping).map_err(|error| cannot_look(mapping, &error))? {
-            return Ok(false);
-        }
-        let (addr, len) = (mapping.range.start, mapping.range.end - mapping.range.start);
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
-        let prot = (libc::PROT_READ | libc::PROT_WRITE) as u32;
-        let new = self.make_one(space, state, Action::Map { addr: 0, len, prot, flags })?;
-        let Ok(new) = u64::try_from(new) else { return Ok(false) };
+        let Some(pagemap) = asked::page_table(pid)? else { return Ok(false) };
+        let Range { start, end } = of.mapping.range;
+        let (new, len) = (of.new, end - start);
         let is_ready = space.uffd.register(new, len).is_ok()
             && pagemap.anonymous_pages(new..new + len).is_ok_and(|pages| pages == 0);
-        let replacement = Replacement { mapping, file, new };
-        let mut at = addr;
-        while is_ready && at < mapping.range.end {
-            let end = mapping.range.end.min(at + HELD_PAGES * PAGE_BYTES as u64);
-            if !self.replace_part(space, state, &pagemap, &replacement, at..end)? {
+        let mut at = start;
+        while is_ready && at < end {
+            let part = at..end.min(at + HELD_PAGES * PAGE_BYTES as u64);
+            if !self.replace_part(space, state, &pagemap, of, part.clone())? {
                 break;
             }
-            at = end;
+            at = part.end;
         }
-        let is_done = at == mapping.range.end;
+        let is_done = at == end;
         if !is_done {
-            let (addr, len) = (new + (at - addr), mapping.range.end - at);
+            let (addr, len) = (new + (at - start), end - at);
             self.make_one(space, state, Action::Unmap { addr, len })?;
         }
         add(&self.counts.data_mappings_replaced, u64::from(is_done));
