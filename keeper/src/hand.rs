@@ -39,7 +39,7 @@ mod undisturbed;
 
 pub use casemate_agent::{Action, HELD_PAGES, OPS, Op, SLOTS, STAGING_PAGES, StagingKind};
 pub use error::{HandError, InjectError};
-pub use filter::{Early, is_announced, take_listener};
+pub use filter::{Early, is_announced, opens_for_devices, take_listener};
 pub use hold::Hold;
 pub use injection::{Announcements, Found, Injection, Injector, LostAgent, Progress};
 pub use release::follow_transfers;

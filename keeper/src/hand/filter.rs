@@ -68,7 +68,22 @@ const STORING_FUTEXES: [i32; 7] = [
     libc::FUTEX_LOCK_PI2,
 ];
 
-/// Whether the filter announces calls of that number, with all or with some arguments.
+/// Calls by which a descriptor comes up through which a device may store to the program's memory,
+/// and the offset of their flags, of which `O_DIRECT` does that.
+const OPENING: [(i64, u32); 3] =
+    [(libc::SYS_openat, THIRD), (libc::SYS_open, SECOND), (libc::SYS_open_by_handle_at, THIRD)];
+/// The same with any arguments.
+const PINNING: [i64; 3] = [libc::SYS_openat2, libc::SYS_io_uring_setup, libc::SYS_io_setup];
+
+/// Whether the filter announces calls of that number for the descriptor that comes of them: they
+/// change no memory.
+pub fn opens_for_devices(number: i64) -> bool {
+    let opens = OPENING.iter().any(|(opening, _)| *opening == number);
+    opens || PINNING.contains(&number) || number == libc::SYS_fcntl
+}
+
+/// Whether the filter announces calls of that number, with all or with some arguments, which change
+/// memory.
 pub fn is_announced(number: i64) -> bool {
     let with_some =
         [libc::SYS_clone, libc::SYS_shmat, libc::SYS_prctl, libc::SYS_seccomp, libc::SYS_futex];
@@ -130,6 +145,18 @@ fn instructions() -> Vec<Instruction> {
     for call in ALWAYS.into_iter().chain(ALSO) {
         filter.extend([if_equal(call as u32, 0, 1), answer(ANNOUNCE)]);
     }
+    for call in PINNING {
+        filter.extend([if_equal(call as u32, 0, 1), answer(ANNOUNCE)]);
+    }
+    for (call, flags) in OPENING {
+        filter.extend([
+            if_equal(call as u32, 0, 4),
+            load(flags),
+            if_any_bit(libc::O_DIRECT as u32, 0, 1),
+            answer(ANNOUNCE),
+            answer(ALLOW),
+        ]);
+    }
     let futexes = 2 * STORING_FUTEXES.len() as u8;
     filter.extend([
         if_equal(libc::SYS_futex as u32, 0, futexes + 3),
@@ -149,6 +176,13 @@ fn instructions() -> Vec<Instruction> {
         if_any_bit(libc::CLONE_CHILD_CLEARTID as u32, 1, 0),
         answer(ALLOW),
         answer(ANNOUNCE),
+        if_equal(libc::SYS_fcntl as u32, 0, 6),
+        load(SECOND),
+        if_equal(libc::F_SETFL as u32, 0, 3),
+        load(THIRD),
+        if_any_bit(libc::O_DIRECT as u32, 0, 1),
+        answer(ANNOUNCE),
+        answer(ALLOW),
         if_equal(libc::SYS_shmat as u32, 0, 4),
         load(THIRD),
         if_any_bit(libc::SHM_REMAP as u32, 1, 0),
@@ -310,6 +344,26 @@ mod tests {
         for (mode, verdict) in [(1, ANNOUNCE), (2, ALLOW)] {
             assert_eq!(asked(libc::SYS_prctl, [seccomp, mode, 0]), verdict);
             assert_eq!(asked(libc::SYS_seccomp, [mode - 1, 0, 0]), verdict);
+        }
+    }
+
+    #[test]
+    fn what_lets_a_device_store_to_memory_is_announced() {
+        let asked = |number, arguments| verdict(X86_64, number, LIBRARY, arguments);
+        let direct = libc::O_DIRECT as u64;
+        for call in PINNING {
+            assert_eq!(asked(call, [0; 3]), ANNOUNCE, "{call}");
+        }
+        for (call, direct, other) in [
+            (libc::SYS_open, [0, direct, 0], [direct, 0, direct]),
+            (libc::SYS_openat, [0, 0, direct | 1], [direct, direct, 1]),
+            (libc::SYS_open_by_handle_at, [0, 0, direct], [0, direct, 0]),
+            (libc::SYS_fcntl, [3, libc::F_SETFL as u64, direct], [3, libc::F_SETFL as u64, 2048]),
+            (libc::SYS_fcntl, [3, libc::F_SETFL as u64, direct], [3, libc::F_SETFD as u64, direct]),
+        ] {
+            assert!(opens_for_devices(call));
+            assert_eq!(asked(call, direct), ANNOUNCE, "{call}");
+            assert_eq!(asked(call, other), ALLOW, "{call}");
         }
     }
 

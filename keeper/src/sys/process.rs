@@ -110,6 +110,13 @@ pub fn same_memory(a: i32, b: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }
 
+/// Whether two threads share one table of descriptors; false where the kernel cannot tell.
+pub fn same_descriptors(a: i32, b: i32) -> bool {
+    const KCMP_FILES: i32 = 2;
+    // SAFETY: kcmp takes plain numbers here.
+    unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_FILES, 0, 0) == 0 }
+}
+
 /// Limits to which the agent's own mappings count. RLIMIT_MEMLOCK is not among them: these mappings
 /// are not locked, except for a few.
 const MEMORY_LIMITS: [u32; 2] = [libc::RLIMIT_AS, libc::RLIMIT_DATA];

@@ -90,24 +90,46 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == ZERO)
 }
 
-/// Whether devices may store to the memory of a process while none of its threads makes a call, or
-/// beside the page table while one does: pages are pinned, or a descriptor is there by which they
-/// could be (a ring of io_uring, a file opened with `O_DIRECT`, contexts of `io_setup`). Also true
-/// where that cannot be told.
+/// Whether devices may store to the memory of a process without a call that is heard: pages are
+/// pinned, or some thread has a descriptor by which they could be (a ring of io_uring, a file opened
+/// with `O_DIRECT`), or contexts of `io_setup`. Also true where that cannot be told.
 pub fn may_pin(pid: i32, mappings: &[Mapping]) -> bool {
     let pins_none = status_field(pid, "VmPin").is_some_and(|kb| kb.starts_with("0 "));
-    let has_contexts = mappings.iter().any(|mapping| mapping.name.starts_with("/[aio]"));
-    !pins_none || has_contexts || has_pinning_descriptor(pid).unwrap_or(true)
+    let is_ring = |mapping: &Mapping| {
+        mapping.name.starts_with("/[aio]") || mapping.name.starts_with("anon_inode:[io_uring]")
+    };
+    !pins_none || mappings.iter().any(is_ring) || has_pinning_descriptor(pid).unwrap_or(true)
 }
 
+/// Threads may have tables of descriptors of their own.
 fn has_pinning_descriptor(pid: i32) -> io::Result<bool> {
-    for fd in numbers(format!("/proc/{pid}/fd"))? {
-        let Ok(target) = link(format!("/proc/{pid}/fd/{fd}")) else { continue };
-        let target = target.as_os_str().as_encoded_bytes();
-        if target == b"anon_inode:[io_uring]" {
-            return Ok(true);
+    let mut looked_at: Option<i32> = None;
+    for tid in threads(pid) {
+        if looked_at.is_some_and(|other| super::process::same_descriptors(other, tid)) {
+            continue;
         }
-        if target.starts_with(b"/") && is_direct(pid, fd)? {
+        match has_one_that_pins(&format!("/proc/{pid}/task/{tid}")) {
+            Ok(false) => {}
+            Err(error) if says_ended(&error) => continue,
+            found => return found,
+        }
+        looked_at = Some(tid);
+    }
+    Ok(false)
+}
+
+fn has_one_that_pins(thread: &str) -> io::Result<bool> {
+    for fd in numbers(format!("{thread}/fd"))? {
+        let target = match link(format!("{thread}/fd/{fd}")) {
+            Ok(target) => target,
+            // It was closed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let target = target.as_os_str().as_encoded_bytes();
+        if target == b"anon_inode:[io_uring]"
+            || target.starts_with(b"/") && is_direct(&format!("{thread}/fdinfo/{fd}"))?
+        {
             return Ok(true);
         }
     }
@@ -115,8 +137,8 @@ fn has_pinning_descriptor(pid: i32) -> io::Result<bool> {
 }
 
 /// Whether a descriptor was opened with `O_DIRECT`. One that was closed meanwhile is not.
-fn is_direct(pid: i32, fd: i32) -> io::Result<bool> {
-    let text = match text(format!("/proc/{pid}/fdinfo/{fd}")) {
+fn is_direct(description: &str) -> io::Result<bool> {
+    let text = match text(description) {
         Ok(text) => text,
         Err(error) if says_ended(&error) => return Ok(false),
         Err(error) => return Err(error),

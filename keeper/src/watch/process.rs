@@ -386,6 +386,9 @@ impl Process {
     ) -> Result<(), Stop> {
         let when = Instant::now();
         space.has_mapped_data.store(false, Relaxed);
+        if self.surveyed.as_ref().is_some_and(|last| last.is_put_off) {
+            pager.events().end_let_through(space);
+        }
         let surveyed = pager.events().survey(space, self.pid, patience)?;
         let waited = surveyed.map_or(patience, |surveyed| surveyed.waited);
         let state = surveyed.and_then(|_| space.state.try_lock_for(patience));

@@ -77,6 +77,9 @@ const REMOVALS_REMEMBERED: usize = 64;
 /// Above so many remembered calls that change rights, those that are over are looked for.
 const PROTECTING_REMEMBERED: usize = 64;
 
+/// A thread that has been running for this long since its call on such memory was let through is
+/// stopped, to find out whether it is over.
+const TIME_TO_STOP: Duration = Duration::from_millis(20);
 /// The same for calls on memory that is not the pager's.
 const LET_THROUGH_REMEMBERED: usize = 64;
 
@@ -99,6 +102,8 @@ pub struct Calls {
     pub(crate) removed: VecDeque<Range<Vpn>>,
     /// When memory of `/dev/zero` could not be replaced last.
     pub zero_device_refused: Option<Instant>,
+    /// The program has, or had, a descriptor through which a device may store to its memory.
+    pub may_pin: bool,
     /// Mappings of files that could not be replaced, by their addresses, and when that was first.
     pub data_left: (Option<Instant>, Vec<Range<u64>>),
     /// The last call of each thread on memory that is not the pager's that was let through, if it
@@ -148,6 +153,18 @@ impl Calls {
         }
         let since = Instant::now();
         self.let_through.push(InFlight { tid, number, until: Until::Left, since });
+    }
+
+    /// Such calls that were let through so long ago that it is worth to stop their threads to find
+    /// out whether they are over.
+    pub fn let_through_long_ago(&self) -> Vec<InFlight> {
+        let is_old = |call: &&InFlight| call.since.elapsed() >= TIME_TO_STOP;
+        self.let_through.iter().filter(is_old).cloned().collect()
+    }
+
+    /// Such a call is over.
+    pub fn has_let_through(&mut self, over: &InFlight) {
+        self.let_through.retain(|call| call != over);
     }
 
     /// Whether such a call may be under way still.

@@ -21,6 +21,7 @@ impl SpaceState {
         state.clear.kept = self.clear.kept.clone();
         state.calls.is_announced = self.calls.is_announced;
         state.calls.removed = self.calls.removed.clone();
+        state.calls.may_pin = self.calls.may_pin;
         let mut copied = Copied { state, clean: Vec::new(), own: 0 };
         let (clear, is_armed) = (&mut self.clear, self.agent.is_armed);
         let entries = [std::mem::take(&mut clear.shared_queue), std::mem::take(&mut clear.queue)];

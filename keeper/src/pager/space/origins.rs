@@ -104,10 +104,15 @@ impl Origins {
         next.map_or(pages, |(&start, _)| pages.min(start - vpn))
     }
 
+    /// The first page of a range that does not begin as zeros.
+    pub fn first_in(&self, range: &Range<Vpn>) -> Option<Vpn> {
+        let zeros = self.zeros_from(range.start, range.end.saturating_sub(range.start));
+        Some(range.start + zeros).filter(|first| *first < range.end)
+    }
+
     /// Whether any page of a range does not begin as zeros.
     pub fn touches(&self, range: &Range<Vpn>) -> bool {
-        let last = self.parts.range(..range.end).next_back();
-        !range.is_empty() && last.is_some_and(|(_, part)| part.end > range.start)
+        self.first_in(range).is_some()
     }
 }
 

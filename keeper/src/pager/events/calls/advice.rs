@@ -1,6 +1,6 @@
 //! madvise, and what a program had advised before it was armed.
 
-use super::{Answer, EINVAL, ENOMEM, beside_agent, bytes, in_bytes, touches_agent};
+use super::{Answer, EACCES, EINVAL, ENOMEM, beside_agent, bytes, in_bytes, touches_agent};
 use crate::config::PAGE_BYTES;
 use crate::hand::{Action, OPS};
 use crate::pager::events::Events;
@@ -34,6 +34,9 @@ impl Events<'_> {
             return Ok(Answer::Made(0));
         }
         let range = bytes(addr, len);
+        if let Some(answer) = self.advise_data(space, state, call, &range)? {
+            return Ok(answer);
+        }
         let is_ours = advice_of_agent(advice).filter(|_| {
             addr.is_multiple_of(PAGE_BYTES as u64)
                 && len > 0
@@ -75,6 +78,36 @@ impl Events<'_> {
             _ => {}
         }
         Ok(Answer::Made(result))
+    }
+
+    /// What took the place of data of a file is a mapping of that file to the program, of which the
+    /// kernel refuses some advice, after it has followed it for what lies before.
+    fn advise_data(
+        &self,
+        space: &Arc<Space>,
+        state: &mut SpaceState,
+        call: &Announced,
+        range: &Range<Vpn>,
+    ) -> Result<Option<Answer>, Stop> {
+        let refusal = match call.arguments[2] as u32 as i32 {
+            libc::MADV_FREE | libc::MADV_WIPEONFORK => EINVAL,
+            libc::MADV_REMOVE => EACCES,
+            _ => return Ok(None),
+        };
+        let first = state.mapped.origins.first_in(range);
+        let Some(first) = first.filter(|_| call.arguments[0].is_multiple_of(PAGE_BYTES as u64))
+        else {
+            return Ok(None);
+        };
+        if first > range.start && refusal == EINVAL {
+            let mut before = *call;
+            before.arguments[1] = (first - range.start) * PAGE_BYTES as u64;
+            match self.advise(space, state, &before)? {
+                Answer::Made(0 | ENOMEM) | Answer::GoOn => {}
+                refused => return Ok(Some(refused)),
+            }
+        }
+        Ok(Some(Answer::Made(refusal)))
     }
 
     /// Advice that the agent's own mappings are not to follow is given to what lies beside them, as

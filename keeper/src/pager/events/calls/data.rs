@@ -69,6 +69,15 @@ fn is_to_be_replaced(state: &SpaceState, mapping: &Mapping) -> bool {
 }
 
 impl Events<'_> {
+    /// Finds out which calls are over that put off what [`Events::replace_data`] does. No lock is
+    /// held while threads are stopped for that: one may wait for a page.
+    pub fn end_let_through(&self, space: &Space) {
+        let calls = space.state.lock().calls.let_through_long_ago();
+        let over: Vec<_> = calls.into_iter().filter(|call| call.is_over(Duration::ZERO)).collect();
+        let mut state = space.state.lock();
+        over.iter().for_each(|call| state.calls.has_let_through(call));
+    }
+
     /// Puts plain memory in the place of each such mapping. Whether there was any.
     pub(in crate::pager::events) fn replace_data(
         &self,
@@ -89,7 +98,10 @@ impl Events<'_> {
         if state.calls.data_left.0.is_some_and(|since| since.elapsed() >= PAUSE) {
             state.calls.data_left = (None, Vec::new());
         }
-        let of = match procfs::may_pin(pid, mappings) {
+        // Calls by which a descriptor of that kind comes up are announced.
+        let program = state.processes.pids.first().copied();
+        state.calls.may_pin |= program.is_none_or(|pid| procfs::may_pin(pid, mappings));
+        let of = match state.calls.may_pin {
             true => Vec::new(),
             false => self.replaceable(state, pid)?,
         };

@@ -18,6 +18,7 @@ mod zero_device;
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
+use crate::hand::opens_for_devices;
 use crate::pager::Stop;
 use crate::pager::events::Events;
 use crate::pager::space::{
@@ -40,6 +41,7 @@ const EINVAL: i64 = -(libc::EINVAL as i64);
 const EFAULT: i64 = -(libc::EFAULT as i64);
 const ENOMEM: i64 = -(libc::ENOMEM as i64);
 const EPERM: i64 = -(libc::EPERM as i64);
+const EACCES: i64 = -(libc::EACCES as i64);
 const EAGAIN: i64 = -(libc::EAGAIN as i64);
 
 /// Calls that can put something else where a mapping is, or change what it is.
@@ -132,6 +134,10 @@ impl Events<'_> {
             return Ok(Answer::Later);
         }
         state.calls.makes_another(call.tid);
+        if opens_for_devices(call.number) {
+            state.calls.may_pin = true;
+            return Ok(Answer::GoOn);
+        }
         self.settle(space, state)?;
         // All events are mirrored, and no child came: a signal was pending when the kernel was to
         // begin the fork, and the thread makes the call again.
@@ -245,6 +251,12 @@ fn by_the_program(state: &mut SpaceState, call: &Announced) -> Answer {
     let drops = match call.number {
         libc::SYS_madvise => match advice as u32 as i32 {
             libc::MADV_MERGEABLE => return Answer::Made(0),
+            // Data of a file, to the program.
+            libc::MADV_FREE | libc::MADV_WIPEONFORK
+                if state.mapped.origins.touches(&bytes(addr, len)) =>
+            {
+                return Answer::Made(EINVAL);
+            }
             // Its pages may stay as long as the kernel likes; once it may drop them, it does so
             // unseen.
             libc::MADV_FREE if frees_ours(&state.mapped, call.tid, addr, len) => {
