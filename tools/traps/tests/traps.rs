@@ -380,8 +380,10 @@ traps! {
     older_dev_zero_shared
     older_static_data
     static_data
+    static_data_advised
     static_data_busy
     static_data_cut_short
+    static_data_direct
     orphans_grow
     owner_beside_shared_ends
     owner_of_many_ends

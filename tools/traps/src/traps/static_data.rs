@@ -243,3 +243,79 @@ pub fn static_data_cut_short(options: &Options) -> Verdict {
     let status = child.status()?;
     sys::same("its end", (true, libc::SIGBUS), (libc::WIFSIGNALED(status), libc::WTERMSIG(status)))
 }
+
+/// Advice that the kernel refuses for a mapping of a file, wherever its place was taken.
+pub fn static_data_advised(options: &Options) -> Verdict {
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    let file = DataFile::new(options, 16)?;
+    let region = file.map()?;
+    region.fill(2);
+    ballast.squeeze()?;
+    std::thread::sleep(Duration::from_millis(50));
+    for (advice, error) in [
+        (libc::MADV_FREE, libc::EINVAL),
+        (libc::MADV_WIPEONFORK, libc::EINVAL),
+        (libc::MADV_REMOVE, libc::EACCES),
+    ] {
+        // SAFETY: the trap's own memory; it is to fail.
+        let got = unsafe { libc::madvise(region.base.cast(), region.bytes(), advice) };
+        sys::same(&format!("madvise {advice}"), (-1, error), (got, sys::errno()))?;
+        region.check(2)?;
+    }
+    in_child(|| region.check(2))?.wait()?;
+    ballast.squeeze()?;
+    region.check(2)
+}
+
+/// Devices store to such mappings while their places could be taken: each read opens the file for
+/// itself, and closes it.
+pub fn static_data_direct(options: &Options) -> Verdict {
+    const THREADS: usize = 3;
+    const CHUNK: usize = 128;
+    const LONG_ENOUGH: Duration = Duration::from_millis(1500);
+    let mut ballast = Ballast::new(options)?;
+    ballast.squeeze()?;
+    let file = DataFile::new(options, THREADS * CHUNK)?;
+    let since = Instant::now();
+    while since.elapsed() < LONG_ENOUGH {
+        let region = file.map()?;
+        region.fill(2);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (file, is_over) = (&file, &is_over);
+            let read = move |thread| reads_directly(file, &region, thread * CHUNK, CHUNK, is_over);
+            let workers: Vec<_> = (0..THREADS).map(|t| scope.spawn(move || read(t))).collect();
+            std::thread::sleep(Duration::from_millis(40));
+            is_over.store(true, Relaxed);
+            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+        })?;
+        region.unmap()?;
+    }
+    ballast.squeeze()
+}
+
+/// Reads the file into pages of the mapping of it where others are, and checks each time that they
+/// have come.
+fn reads_directly(
+    file: &DataFile,
+    region: &Region,
+    first: usize,
+    pages: usize,
+    is_over: &AtomicBool,
+) -> Verdict {
+    use std::os::unix::fs::OpenOptionsExt;
+    let part = region.part(first, pages);
+    while !is_over.load(Relaxed) {
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&file.path);
+        let opened = opened.map_err(|e| format!("{}: {e}", file.path.display()))?;
+        let (at, offset) = (part.base.cast(), (first * PAGE) as i64);
+        // SAFETY: within the region, which is mapped.
+        let got = unsafe { libc::pread(opened.as_raw_fd(), at, part.bytes(), offset) };
+        sys::same("pread", part.bytes() as isize, got)?;
+        drop(opened);
+        part.check(1)?;
+        part.fill(2);
+    }
+    Ok(())
+}
