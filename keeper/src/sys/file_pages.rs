@@ -45,9 +45,10 @@ impl FilePages {
 pub struct OpenFiles(Mutex<HashMap<(u64, u64), Weak<FilePages>>>);
 
 impl OpenFiles {
-    /// The file of a mapping of process `pid`, which has these `mounts`. None if another file may have its name by now, if it
-    /// is one whose contents may change under the mapping (it was opened to be written, too), if a
-    /// program serves it (FUSE), or if it does not reach to the end of the mapping.
+    /// The file of a mapping of process `pid`, which has these `mounts`. None if another file may
+    /// have its name by now, if it is one whose contents may change under the mapping (it was
+    /// opened to be written, too), if a program serves it (FUSE), or if it does not reach to the
+    /// end of the mapping.
     pub fn of(&self, pid: i32, mounts: &Mounts, mapping: &Mapping) -> Option<Arc<FilePages>> {
         if !mounts.serve(mapping) || may_be_written(pid, mapping) {
             return None;

@@ -91,8 +91,9 @@ pub fn is_zero_device(tid: i32, fd: i32) -> bool {
 }
 
 /// Whether devices may store to the memory of a process without a call that is heard: pages are
-/// pinned, or some thread has a descriptor by which they could be (a ring of io_uring, a file opened
-/// with `O_DIRECT`), or contexts of `io_setup`. Also true where that cannot be told.
+/// pinned, or some thread has a descriptor by which they could be (a ring of io_uring, a file
+/// opened with `O_DIRECT`), or there are contexts of `io_setup`. Also true where that cannot be
+/// told.
 pub fn may_pin(pid: i32, mappings: &[Mapping]) -> bool {
     let pins_none = status_field(pid, "VmPin").is_some_and(|kb| kb.starts_with("0 "));
     let is_ring = |mapping: &Mapping| {

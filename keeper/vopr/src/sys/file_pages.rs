@@ -18,7 +18,7 @@ impl FilePages {
 }
 
 #[derive(Debug, Default)]
-pub struct OpenFiles;
+pub struct OpenFiles {}
 
 impl OpenFiles {
     pub fn of(&self, _pid: i32, _mounts: &Mounts, _mapping: &Mapping) -> Option<Arc<FilePages>> {
