@@ -232,11 +232,12 @@ pub fn ring(bell: i32) {
     let _ = unsafe { call!(WRITE, bell, &raw const one, 8) };
 }
 
-/// Moves what lies aside back to where it was. The mapping that was left there goes.
-pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
+/// Moves a mapping to where another is, which goes.
+pub fn move_over(from: usize, len: usize, to: usize) -> Result<usize, Errno> {
     // MAYMOVE, FIXED.
-    // SAFETY: `aside` is the agent's own by now; what is at `to` is the keeper's to decide.
-    unsafe { call!(MREMAP, aside, len, len, 1 | 2, to) }
+    // SAFETY: what lies at both places is the keeper's to decide; the agent keeps no references
+    // into either.
+    unsafe { call!(MREMAP, from, len, len, 1 | 2, to) }
 }
 
 /// A pipe: its end for reading, and that for writing. Neither waits.
@@ -254,11 +255,6 @@ pub fn hold(pipe: i32, at: usize, len: usize) -> Result<usize, Errno> {
     let part = [at, len];
     // SAFETY: one part, a live local; nothing is written.
     unsafe { call!(VMSPLICE, pipe, &raw const part, 1, NONBLOCK) }
-}
-
-/// Moves memory of the program's to where other memory of it is, which goes.
-pub fn move_over(from: usize, len: usize, to: usize) -> Result<usize, Errno> {
-    move_back(from, len, to)
 }
 
 /// Sets rights (`PROT_` bits).

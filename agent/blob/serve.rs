@@ -148,7 +148,7 @@ impl Agent<'_> {
             Action::PutBack { aside, len, dst, prot } => {
                 let (aside, len) = (aside as usize, len as usize);
                 let ready = calls::set_rights(aside, len, prot);
-                plain(ready.and_then(|_| calls::move_back(aside, len, dst as usize)))
+                plain(ready.and_then(|_| calls::move_over(aside, len, dst as usize)))
             }
             Action::Replace { addr, len, with } => {
                 plain(self.replace(addr as usize, len as usize, with as usize))

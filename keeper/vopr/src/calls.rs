@@ -100,7 +100,7 @@ pub fn move_aside(src: usize, len: usize, to: usize) -> Result<usize, Errno> {
     call(libc::SYS_mremap, [src, len, len, flags as u64, to, ASIDE])
 }
 
-pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
+pub fn move_over(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let (aside, len, to) = (aside as u64, len as u64, to as u64);
     call(libc::SYS_mremap, [aside, len, len, flags as u64, to, ASIDE])
@@ -109,10 +109,6 @@ pub fn move_back(aside: usize, len: usize, to: usize) -> Result<usize, Errno> {
 /// No mapping of a file is replaced here.
 pub fn hold(_pipe: i32, _at: usize, _len: usize) -> Result<usize, Errno> {
     Err(Errno(libc::ENOSYS))
-}
-
-pub fn move_over(from: usize, len: usize, to: usize) -> Result<usize, Errno> {
-    move_back(from, len, to)
 }
 
 pub fn set_rights(at: usize, len: usize, prot: u32) -> Result<usize, Errno> {
