@@ -89,7 +89,11 @@ fn may_be_written(pid: i32, mapping: &Mapping) -> bool {
 fn open(pid: i32, mapping: &Mapping) -> Option<File> {
     let mut to_read = File::options();
     to_read.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW);
-    if let Ok(file) = File::open(link_of(pid, mapping)) {
+    let by_link = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(link_of(pid, mapping));
+    if let Ok(file) = by_link {
         return Some(file);
     }
     let name = mapping.name.strip_prefix('/')?;

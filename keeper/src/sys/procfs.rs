@@ -102,6 +102,15 @@ pub fn may_pin(pid: i32, mappings: &[Mapping]) -> bool {
     !pins_none || mappings.iter().any(is_ring) || has_pinning_descriptor(pid).unwrap_or(true)
 }
 
+/// Whether some process has a lease on the file of a mapping, which another's opening of it breaks.
+/// Also true where that cannot be told.
+pub fn has_lease(mapping: &Mapping) -> bool {
+    let (major, minor) = mapping.device;
+    let file = format!(" {major:02x}:{minor:02x}:{} ", mapping.inode);
+    let is_its = |line: &str| line.contains(" LEASE ") && line.contains(&file);
+    text("/proc/locks").map_or(true, |locks| locks.lines().any(is_its))
+}
+
 /// Threads may have tables of descriptors of their own.
 fn has_pinning_descriptor(pid: i32) -> io::Result<bool> {
     let mut looked_at: Option<i32> = None;

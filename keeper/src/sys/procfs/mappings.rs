@@ -44,6 +44,11 @@ impl Mapping {
         is_of_file && self.read && self.write && !self.exec
     }
 
+    /// Whether both are of one file.
+    pub fn is_of_file_of(&self, other: &Mapping) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Whether it is a private mapping of `/dev/zero`: anonymous memory that shows a file.
     pub fn is_zero_device(&self) -> bool {
         self.private && self.name == "/dev/zero"

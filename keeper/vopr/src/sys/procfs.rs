@@ -30,6 +30,10 @@ impl Mapping {
         false
     }
 
+    pub fn is_of_file_of(&self, other: &Mapping) -> bool {
+        self.inode == other.inode
+    }
+
     /// None of those here is replaced.
     pub fn is_data_of_file(&self) -> bool {
         false
@@ -121,6 +125,10 @@ pub fn replaceable_zero_devices(_pid: i32) -> io::Result<Vec<ZeroDevice>> {
 
 pub fn plain_data_of_files(_pid: i32) -> io::Result<Vec<Mapping>> {
     Ok(Vec::new())
+}
+
+pub fn has_lease(_mapping: &Mapping) -> bool {
+    false
 }
 
 pub fn may_pin(_pid: i32, _mappings: &[Mapping]) -> bool {

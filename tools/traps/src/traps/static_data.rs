@@ -34,6 +34,14 @@ impl DataFile {
             out.write_all_at(bytes, (page * PAGE) as u64).map_err(broken)?;
         }
         let file = File::open(&path).map_err(broken)?;
+        // As a library does, it has something to execute as well.
+        let (rights, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
+        // SAFETY: a new mapping, which stays.
+        let text =
+            unsafe { libc::mmap(std::ptr::null_mut(), PAGE, rights, libc::MAP_PRIVATE, fd, 0) };
+        if text == libc::MAP_FAILED {
+            return Err(Trouble(format!("mmap of {}: {}", path.display(), sys::errno_text())));
+        }
         Ok(DataFile { path, file, pages, seed: options.seed })
     }
 
@@ -126,6 +134,8 @@ fn live(region: Region, ballast: &mut Ballast) -> Verdict {
     })?
     .wait()?;
     check_halves(&region, 4)?;
+    let region = grown_and_shrunk(&region)?;
+    check_halves(&region, 4)?;
     let moved = moved(&region)?;
     ballast.squeeze()?;
     check_halves(&moved, 4)?;
@@ -158,6 +168,20 @@ fn rights_come_and_go(region: &Region, ballast: &mut Ballast) -> Verdict {
     set(RW)?;
     (1..region.pages).step_by(2).for_each(|page| region.fill_page(page, 1));
     ballast.squeeze()
+}
+
+/// Of several mappings in its place the kernel would make none larger.
+fn grown_and_shrunk(region: &Region) -> Result<Region, Trouble> {
+    let (bytes, move_it) = (region.bytes(), libc::MREMAP_MAYMOVE);
+    // SAFETY: this program's own memory.
+    let grown = unsafe { libc::mremap(region.base.cast(), bytes, 2 * bytes, move_it) };
+    if grown == libc::MAP_FAILED {
+        return Err(Trouble(format!("mremap to twice as much: {}", sys::errno_text())));
+    }
+    // SAFETY: as above.
+    let shrunk = unsafe { libc::mremap(grown, 2 * bytes, bytes, move_it) };
+    sys::same("mremap to as much as before", grown, shrunk)?;
+    Ok(region.moved_to(grown.cast()))
 }
 
 fn moved(region: &Region) -> Result<Region, Trouble> {

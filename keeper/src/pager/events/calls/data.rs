@@ -55,10 +55,13 @@ pub(in crate::pager::events) fn has_data_to_replace(
         && state.agent.hand.is_some()
         && state.processes.pids.len() == 1
         && !state.mapped.locks_future;
-    may_be_replaced && mappings.iter().any(|mapping| is_to_be_replaced(state, mapping))
+    may_be_replaced && mappings.iter().any(|mapping| is_to_be_replaced(state, mappings, mapping))
 }
 
-fn is_to_be_replaced(state: &SpaceState, mapping: &Mapping) -> bool {
+/// Whether it is data of a program or a library, which the process also executes. (What a program
+/// maps of its other files may be more than data to it: a file that it reads directly into memory,
+/// has a lease on, or lets grow with its mapping.)
+fn is_to_be_replaced(state: &SpaceState, all: &[Mapping], mapping: &Mapping) -> bool {
     let range = &mapping.range;
     let (since, left) = &state.calls.data_left;
     let is_left = since.is_some_and(|since| since.elapsed() < PAUSE) && left.contains(range);
@@ -66,6 +69,7 @@ fn is_to_be_replaced(state: &SpaceState, mapping: &Mapping) -> bool {
         && range.end - range.start <= MOST_BYTES
         && !is_left
         && !state.agent.owned_ranges().iter().any(|own| own.contains(&range.start))
+        && all.iter().any(|other| other.exec && other.is_of_file_of(mapping))
 }
 
 impl Events<'_> {
@@ -103,7 +107,7 @@ impl Events<'_> {
         state.calls.may_pin |= program.is_none_or(|pid| procfs::may_pin(pid, mappings));
         let of = match state.calls.may_pin {
             true => Vec::new(),
-            false => self.replaceable(state, pid)?,
+            false => self.replaceable(state, pid, mappings)?,
         };
         let mut is_replaced = false;
         let done = self.replace_all(space, state, pid, of, &mut is_replaced);
@@ -121,7 +125,7 @@ impl Events<'_> {
         // What is there still stays for a while.
         let left = asked::mappings(pid)?;
         left.iter().for_each(|mapping| {
-            if is_to_be_replaced(state, mapping) {
+            if is_to_be_replaced(state, &left, mapping) {
                 leave(state, mapping);
             }
         });
@@ -133,12 +137,16 @@ impl Events<'_> {
         &self,
         state: &SpaceState,
         pid: i32,
+        mappings: &[Mapping],
     ) -> Result<Vec<(Mapping, Arc<FilePages>)>, Stop> {
         let Some(pagemap) = asked::page_table(pid)? else { return Ok(Vec::new()) };
         let plain = procfs::plain_data_of_files(pid).unwrap_or_default();
         let mounts = Mounts::of(pid);
         let mut found = Vec::new();
-        for mapping in plain.into_iter().filter(|mapping| is_to_be_replaced(state, mapping)) {
+        for mapping in plain.into_iter() {
+            if !is_to_be_replaced(state, mappings, &mapping) || procfs::has_lease(&mapping) {
+                continue;
+            }
             if is_all_its_own(&pagemap, &mapping).map_err(|error| cannot_look(&mapping, &error))?
                 && let Some(file) = self.files.of(pid, &mounts, &mapping)
             {
@@ -199,6 +207,13 @@ impl Events<'_> {
             }
             at = part.end;
         }
+        // Not before: memory of which a part has pages does not become one mapping with the next.
+        // Those that a call has dropped or moved meanwhile are on the list no more.
+        for vpn in in_pages(start, at) {
+            if self.budget.free() > 0 {
+                self.asks.put_back(space, state, vpn);
+            }
+        }
         let is_done = at == end;
         if !is_done {
             let (addr, len) = (new + (at - start), end - at);
@@ -238,15 +253,18 @@ impl Events<'_> {
         let mut is_there = false;
         for event in events.by_ref() {
             is_there = is_it(&event);
-            self.change(space, state, event)?;
             if is_there {
                 break;
             }
+            self.change(space, state, event)?;
         }
         if !is_there {
             return Err(in_doubt(mapping, "the kernel did not say that it was moved"));
         }
         let pages = in_pages(part.start, part.end);
+        self.dropped(space, state, pages.clone())?;
+        state.unmapped(&pages);
+        state.mapped.registered.insert(pages.clone());
         state.mapped.rights.set(&pages, (libc::PROT_READ | libc::PROT_WRITE) as u64);
         let first = (mapping.offset + offset) / PAGE_BYTES as u64;
         state.mapped.origins.set(&pages, &of.file, first);
@@ -262,9 +280,6 @@ impl Events<'_> {
         // Copies of file pages count up to a quarter of the limit; from now on each counts.
         if self.budget.free() == 0 {
             self.asks.seal_all(space, &mut state.grace)?;
-        } else {
-            // Those that a call has dropped or moved meanwhile are on the list no more.
-            pages.into_iter().for_each(|vpn| self.asks.put_back(space, state, vpn));
         }
         Ok(true)
     }
