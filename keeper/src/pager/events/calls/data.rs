@@ -105,13 +105,12 @@ impl Events<'_> {
         // Calls by which a descriptor of that kind comes up are announced.
         let program = state.processes.pids.first().copied();
         state.calls.may_pin |= program.is_none_or(|pid| procfs::may_pin(pid, mappings));
-        let of = match state.calls.may_pin {
-            true => Vec::new(),
-            false => self.replaceable(state, pid, mappings)?,
-        };
         let mut is_replaced = false;
-        let done = self.replace_all(space, state, pid, of, &mut is_replaced);
-        match done {
+        let of = match state.calls.may_pin {
+            true => Ok(Vec::new()),
+            false => self.replaceable(state, pid, mappings),
+        };
+        match of.and_then(|of| self.replace_all(space, state, pid, of, &mut is_replaced)) {
             Ok(()) => {}
             Err(_) if ended_with_program(space, state) => {
                 // The program was killed meanwhile, and its agent ended with it; the watcher
@@ -143,7 +142,7 @@ impl Events<'_> {
         let plain = procfs::plain_data_of_files(pid).unwrap_or_default();
         let mounts = Mounts::of(pid);
         let mut found = Vec::new();
-        for mapping in plain.into_iter() {
+        for mapping in plain {
             if !is_to_be_replaced(state, mappings, &mapping) || procfs::has_lease(&mapping) {
                 continue;
             }
