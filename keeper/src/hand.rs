@@ -111,8 +111,8 @@ pub struct Hand {
     parts: Parts,
     program_uffd: Option<OwnedFd>,
     staging_uffd: OwnedFd,
-    /// Where pages come out that an [`Action::Replace`] held.
-    held: File,
+    /// Where pages come out that an [`Action::Replace`] holds, while there are such.
+    held: Option<File>,
     stagings: [Option<Range<u64>>; StagingKind::ALL.len()],
     results: Vec<OpResult>,
     cpu: i32,
@@ -137,11 +137,10 @@ impl Hand {
     fn new(parts: Parts) -> Result<Hand, InjectError> {
         let header = parts.mailbox.header();
         let take = |fd: i32| sys::pidfd_getfd(parts.pidfd.as_fd(), fd);
-        let taken = take(header.program_uffd.load(SeqCst)).and_then(|program| {
-            Ok((program, take(header.staging_uffd.load(SeqCst))?, take(header.pipe.load(SeqCst))?))
-        });
-        let (program, staging, held) = match taken {
-            Ok(all) => all,
+        let uffds = take(header.program_uffd.load(SeqCst))
+            .and_then(|program| Ok((program, take(header.staging_uffd.load(SeqCst))?)));
+        let (program, staging) = match uffds {
+            Ok(pair) => pair,
             Err(error) => {
                 end_agent(&parts);
                 return Err(InjectError::Keeper(error));
@@ -151,7 +150,7 @@ impl Hand {
             parts,
             program_uffd: Some(program),
             staging_uffd: staging,
-            held: File::from(held),
+            held: None,
             stagings: Default::default(),
             results: Vec::with_capacity(OPS),
             cpu: -1,
@@ -295,12 +294,30 @@ impl Hand {
         }
     }
 
+    /// Prepares to take what each [`Action::Replace`] holds, until [`Hand::holds_no_more`].
+    ///
+    /// # Errors
+    /// Those of pidfd_getfd(2): too few descriptors are left.
+    pub fn begin_to_hold(&mut self) -> io::Result<()> {
+        if self.held.is_none() {
+            let pipe = self.parts.mailbox.header().pipe.load(SeqCst);
+            self.held = Some(sys::pidfd_getfd(self.parts.pidfd.as_fd(), pipe)?.into());
+        }
+        Ok(())
+    }
+
+    /// No pages are held any more.
+    pub fn holds_no_more(&mut self) {
+        self.held = None;
+    }
+
     /// Takes the next page that an [`Action::Replace`] held.
     ///
     /// # Errors
     /// If there is none.
     pub fn take_held(&mut self, into: &mut [u8; casemate_core::PAGE_BYTES]) -> io::Result<()> {
-        self.held.read_exact(into)
+        let Some(held) = &mut self.held else { return Err(io::ErrorKind::NotFound.into()) };
+        held.read_exact(into)
     }
 
     /// Lets the pages go that an [`Action::Replace`] held which has failed.

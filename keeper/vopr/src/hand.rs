@@ -197,6 +197,12 @@ impl Hand {
     }
 
     /// No mapping of a file is replaced here.
+    pub fn begin_to_hold(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn holds_no_more(&mut self) {}
+
     pub fn take_held(&mut self, _into: &mut [u8; 4096]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

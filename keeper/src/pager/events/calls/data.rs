@@ -16,7 +16,7 @@
 
 use crate::config::PAGE_BYTES;
 use crate::event_counts::add;
-use crate::hand::{Action, HELD_PAGES, OPS, Op};
+use crate::hand::{Action, HELD_PAGES, Hand, OPS, Op};
 use crate::pager::agent::ended_with_program;
 use crate::pager::events::Events;
 use crate::pager::events::survey::Surveyed;
@@ -73,8 +73,8 @@ fn is_to_be_replaced(state: &SpaceState, all: &[Mapping], mapping: &Mapping) -> 
 }
 
 impl Events<'_> {
-    /// Finds out which calls are over that put off what [`Events::replace_data`] does. No lock is
-    /// held while threads are stopped for that: one may wait for a page.
+    /// Finds out which calls are over that put off the replacement of data. No lock is held
+    /// while threads are stopped for that: one may wait for a page.
     pub fn end_let_through(&self, space: &Space) {
         let calls = space.state.lock().calls.let_through_long_ago();
         let over: Vec<_> = calls.into_iter().filter(|call| call.is_over(Duration::ZERO)).collect();
@@ -164,6 +164,10 @@ impl Events<'_> {
         of: Vec<(Mapping, Arc<FilePages>)>,
         is_replaced: &mut bool,
     ) -> Result<(), Stop> {
+        let begin = |hand: &mut Hand| hand.begin_to_hold().is_ok();
+        if of.is_empty() || !state.agent.hand.as_mut().is_some_and(begin) {
+            return Ok(());
+        }
         for some in of.chunks(OPS) {
             let maps: Vec<Op> = some
                 .iter()
@@ -182,6 +186,7 @@ impl Events<'_> {
                 *is_replaced |= self.replace_mapping(space, state, pid, &of)?;
             }
         }
+        state.agent.hand.iter_mut().for_each(Hand::holds_no_more);
         Ok(())
     }
 
