@@ -63,18 +63,18 @@ impl Evict<'_> {
         space: &Arc<Space>,
         state: &mut SpaceState,
     ) -> Result<u64, Stop> {
-        self.evict_few(space, state, self.budget.batch())
+        self.evict_few(space, state, Which::default(), self.budget.batch())
     }
 
-    /// The same, but no more than `most` pages.
+    /// The same, but no more than `most` pages, of `which`.
     pub(super) fn evict_few(
         &self,
         space: &Arc<Space>,
         state: &mut SpaceState,
+        which: Which,
         most: usize,
     ) -> Result<u64, Stop> {
         let most = most.min(self.budget.batch());
-        let which = Which::for_room(&state.clear);
         let Departed { pages, copied, .. } = self.evict_some(space, state, which, most)?;
         // What others have still makes no room.
         Ok(pages.saturating_sub(copied))

@@ -50,7 +50,8 @@ impl Evict<'_> {
                 break;
             }
             let before = state.clear.not_stuck();
-            if self.evict_few(space, state, most)? == 0 {
+            let which = Which::for_room(&state.clear);
+            if self.evict_few(space, state, which, most)? == 0 {
                 // Other pages are next only where those that were refused stay from now on.
                 if state.clear.not_stuck() == before {
                     break;
@@ -263,7 +264,11 @@ impl Evict<'_> {
                     true => self.may_leave(&mut state, 0),
                     false => self.budget.batch(),
                 };
-                let taken = self.evict_few(space, &mut state, most)?;
+                let which = match is_mostly_stuck {
+                    true => Which::for_room(&state.clear),
+                    false => Which::default(),
+                };
+                let taken = self.evict_few(space, &mut state, which, most)?;
                 drop(state);
                 self.asks.hand_left_over(space);
                 if Instant::now() > until {
