@@ -42,22 +42,8 @@ impl Fault<'_> {
         }
         profile::ended(Phase::Fill);
         scratch.pages.iter_mut().take(count).for_each(|page| wipe(&mut page.0));
-        let came = match Self::filled((bytes, result))? {
-            Ok(came) => came,
-            // There already, by an earlier message.
-            Err(Refusal::Present) => 0,
-            Err(refusal) => {
-                self.refused(space, address, refusal)?;
-                0
-            }
-        };
-        (vpn..vpn + came).for_each(|page| state.clear.enqueue(page, false, false));
-        if is_shielded {
-            state.clear.shield(vpn..vpn + came);
-        }
-        self.budget.track(came);
+        let came = self.has_filled(space, state, vpn, (bytes, result), is_shielded)?;
         add(&self.counts.file_fills, came);
-        state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
         Ok((came.max(1), Served::Yes))
     }
 

@@ -37,7 +37,22 @@ impl Fault<'_> {
             (bytes, result) = fill(1);
         }
         profile::ended(Phase::Fill);
-        let came = match Self::filled((bytes, result))? {
+        let came = self.has_filled(space, state, vpn, (bytes, result), is_shielded)?;
+        add(&self.counts.zero_fills, came);
+        Ok((came.max(1), Served::Yes))
+    }
+
+    /// Takes pages on that the kernel has filled and of which there is no record. Returns how many.
+    pub(super) fn has_filled(
+        &self,
+        space: &Space,
+        state: &mut SpaceState,
+        vpn: Vpn,
+        filled: (usize, Result<(), Refusal>),
+        is_shielded: bool,
+    ) -> Result<u64, Unserved> {
+        let address = vpn * PAGE_BYTES as u64;
+        let came = match Self::filled(filled)? {
             Ok(came) => came,
             // There already, by an earlier message. Not to be tracked for that: madvise may be
             // about to drop it.
@@ -52,8 +67,7 @@ impl Fault<'_> {
             state.clear.shield(vpn..vpn + came);
         }
         self.budget.track(came);
-        add(&self.counts.zero_fills, came);
         state.pending.wakes.push((address, came.max(1) * PAGE_BYTES as u64));
-        Ok((came.max(1), Served::Yes))
+        Ok(came)
     }
 }
